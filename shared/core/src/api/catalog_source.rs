@@ -1,19 +1,19 @@
-//! CatalogSource: where bundles come from.
+//! CatalogSource: a source of bundles.
 
 use serde_json::Value;
 
 use super::conditions::Conditions;
 use super::object;
 
-/// A CatalogSource, read where it lies in its JSON.
+/// A view of a CatalogSource, which borrows its JSON.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CatalogSource<'a> {
-    /// The whole.
+    /// The whole object.
     pub json: &'a Value,
 }
 
 impl<'a> CatalogSource<'a> {
-    /// Reads it where it lies.
+    /// Creates a view.
     pub const fn of(json: &'a Value) -> Self {
         Self { json }
     }
@@ -38,12 +38,12 @@ impl<'a> CatalogSource<'a> {
         object::text(self.json, &["spec", "image"])
     }
 
-    /// `spec.priority`: of several catalogs that have a package, the one with the highest is taken.
+    /// `spec.priority`: of several catalogs that contain a package, the one with the highest priority is preferred.
     pub fn priority(self) -> i64 {
         object::at(self.json, &["spec", "priority"]).as_i64().unwrap_or_default()
     }
 
-    /// `spec.secrets`: the names of the Secrets with which its images are pulled.
+    /// `spec.secrets`: the names of the pull secrets for its images.
     pub fn secrets(self) -> impl Iterator<Item = &'a str> {
         object::list(self.json, &["spec", "secrets"]).iter().filter_map(Value::as_str).filter(|name| !name.is_empty())
     }
@@ -59,7 +59,7 @@ impl<'a> CatalogSource<'a> {
     }
 }
 
-/// Where the content of a CatalogSource comes from (olm-behaviour/catalogsource.md#validation).
+/// The source of a CatalogSource's content (olm-behaviour/catalogsource.md#validation).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin<'a> {
     /// A registry that is served at this address.
@@ -68,7 +68,7 @@ pub enum Origin<'a> {
     Image(&'a str),
     /// A ConfigMap.
     ConfigMap(&'a str),
-    /// Nowhere: the spec makes no sense, for this reason.
+    /// None: the spec is invalid, for this reason.
     Invalid(String),
 }
 
@@ -85,7 +85,7 @@ impl<'a> Origin<'a> {
             ("grpc", _, "", "") => Self::Invalid(format!(
                 "image and address unset: at least one must be set for sourcetype: {source_type}"
             )),
-            // With both, what is dialled is the address.
+            // With both an image and an address, the address is connected to.
             ("grpc", _, "", image) => Self::Image(image),
             ("grpc", _, address, _) => Self::Address(address),
             _ => Self::Invalid(format!("unknown sourcetype: {source_type}")),
@@ -93,18 +93,18 @@ impl<'a> Origin<'a> {
     }
 }
 
-/// Where a catalog's content is read from.
+/// The source from which a catalog's content is read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
-    /// A directory that was given on the command line: it stays, whatever object there is.
+    /// A directory that was given on the command line, independent of the CatalogSource.
     Directory,
     /// A registry at `host:port`.
     Address(String),
     /// An image, read without a server.
     Image {
-        /// Its reference.
+        /// The image reference.
         reference: String,
-        /// The folder of the catalog in it, where the image's label does not count.
+        /// The folder of the catalog in the image, if it overrides the image's label.
         catalog_dir: Option<String>,
         /// The pull secrets in the catalog's namespace, best first.
         secrets: Vec<String>,
@@ -114,7 +114,7 @@ pub enum Target {
 }
 
 impl std::fmt::Display for Target {
-    /// As `status.connectionState.address` shows it.
+    /// Formats the target as in `status.connectionState.address`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Directory => Ok(()),
@@ -125,18 +125,19 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// `spec.grpcPodConfig.extractContent.catalogDir`: where in its image the catalog of a CatalogSource lies.
+/// `spec.grpcPodConfig.extractContent.catalogDir`: the folder of the catalog in the CatalogSource's image.
 pub fn catalog_dir(source: &Value) -> Option<String> {
     let extracted = object::at(source, &["spec", "grpcPodConfig", "extractContent"]);
     extracted.is_object().then(|| object::text(extracted, &["catalogDir"])).filter(|d| !d.is_empty()).map(str::to_owned)
 }
 
-/// When the image of a container is pulled: what a digest names never changes (olm-behaviour/catalogsource.md#catalog-pod-spec).
+/// Returns the pull policy of a container's image: the content of a digest never changes
+/// (olm-behaviour/catalogsource.md#catalog-pod-spec).
 pub fn pull_policy(image: &str) -> &'static str {
     if image.contains('@') { "IfNotPresent" } else { "Always" }
 }
 
-/// The names of the Secrets, in its namespace, with which the images of a CatalogSource and of its bundles are pulled.
+/// Returns the names of the pull secrets, in its namespace, for the images of a CatalogSource and of its bundles.
 pub fn pull_secrets(source: &Value) -> Vec<String> {
     CatalogSource::of(source).secrets().map(str::to_owned).collect()
 }

@@ -1,4 +1,4 @@
-//! ClusterServiceVersion: one version of an operator: what it provides, needs, and how it is run.
+//! ClusterServiceVersion: one version of an operator, with its APIs, requirements and installation.
 
 use serde_json::Value;
 
@@ -47,11 +47,11 @@ pub mod reason {
         API_SERVICE_RESOURCE_ISSUE = "APIServiceResourceIssue";
         BEING_REPLACED = "BeingReplaced";
         COMPONENT_UNHEALTHY = "ComponentUnhealthy";
-        /// : it gives way to another OperatorGroup.
+        /// : another OperatorGroup provides the same APIs.
         CONFLICT = "InterOperatorGroupOwnerConflict";
-        /// : of a copy.
+        /// : the ClusterServiceVersion is a copy.
         COPIED = "Copied";
-        /// : of the phase `Pending` when rights were changed. It has no Event (olm-behaviour/processes.md#rights-changed).
+        /// : in the phase `Pending`, when permissions have changed. It has no Event (olm-behaviour/processes.md#rights-changed).
         DETECTED_CHANGE = "DetectedClusterChange";
         INSTALL_CHECK_FAILED = "InstallCheckFailed";
         INSTALL_COMPONENT_FAILED = "InstallComponentFailed";
@@ -62,7 +62,8 @@ pub mod reason {
         NEEDS_CERT_ROTATION = "NeedsCertRotation";
         NEEDS_REINSTALL = "NeedsReinstall";
         NO_OPERATOR_GROUP = "NoOperatorGroup";
-        /// : of the phase `Failed` when a Deployment may not be written: nothing is tried again before rights change (olm-behaviour/csv.md#strategy-errors).
+        /// : in the phase `Failed`, when a Deployment may not be written. There is no retry until permissions change
+        /// (olm-behaviour/csv.md#strategy-errors).
         NO_RETRY = "InstallComponentFailedNoRetry";
         NO_TARGET_NAMESPACES = "NoTargetNamespaces";
         OPERATOR_CONDITION_NOT_UPGRADEABLE = "OperatorConditionNotUpgradeable";
@@ -76,10 +77,10 @@ pub mod reason {
     }
 }
 
-/// A ClusterServiceVersion, read where it lies in its JSON.
+/// A view of a ClusterServiceVersion, which borrows its JSON.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Csv<'a> {
-    /// The whole.
+    /// The whole object.
     pub json: &'a Value,
 }
 
@@ -90,17 +91,17 @@ pub struct CrdDescription<'a> {
     pub name: &'a str,
     /// The version that is owned or required.
     pub version: &'a str,
-    /// Is it owned?
+    /// Whether it is owned.
     pub owned: bool,
 }
 
-/// Is it a copy of a ClusterServiceVersion of another namespace, as [`Csv::is_copy`] says?
+/// Returns whether it is a copy of a ClusterServiceVersion of another namespace; see [`Csv::is_copy`].
 pub fn is_copy(csv: &Value) -> bool {
     Csv::of(csv).is_copy()
 }
 
 impl<'a> Csv<'a> {
-    /// Reads it where it lies.
+    /// Creates a view.
     pub const fn of(json: &'a Value) -> Self {
         Self { json }
     }
@@ -125,7 +126,7 @@ impl<'a> Csv<'a> {
         Phase::from(self.phase_text())
     }
 
-    /// The same as it stands.
+    /// `status.phase` as text.
     pub fn phase_text(self) -> &'a str {
         object::text(self.json, &["status", "phase"])
     }
@@ -140,7 +141,7 @@ impl<'a> Csv<'a> {
         object::text(self.json, &["status", "message"])
     }
 
-    /// The one that it replaces: `spec.replaces`.
+    /// `spec.replaces`: the ClusterServiceVersion that it replaces.
     pub fn replaces(self) -> &'a str {
         object::text(self.json, &["spec", "replaces"])
     }
@@ -150,7 +151,7 @@ impl<'a> Csv<'a> {
         object::text(self.json, &["spec", "install", "strategy"])
     }
 
-    /// The entries of the install strategy: `{name, label, spec}`.
+    /// The Deployments of the install strategy: `{name, label, spec}`.
     pub fn deployments(self) -> &'a [Value] {
         object::list(self.json, &["spec", "install", "spec", "deployments"])
     }
@@ -160,7 +161,7 @@ impl<'a> Csv<'a> {
         object::list(self.json, &["spec", "install", "spec", "permissions"])
     }
 
-    /// Permissions in the whole cluster.
+    /// Cluster-wide permissions.
     pub fn cluster_permissions(self) -> &'a [Value] {
         object::list(self.json, &["spec", "install", "spec", "clusterPermissions"])
     }
@@ -180,7 +181,7 @@ impl<'a> Csv<'a> {
         object::list(self.json, &["spec", "apiservicedefinitions", "required"])
     }
 
-    /// Owned and required CustomResourceDefinitions by name; one that is both counts as owned.
+    /// Returns owned and required CustomResourceDefinitions by name; one that is both is returned as owned.
     pub fn crds(self) -> Vec<CrdDescription<'a>> {
         let read =
             |part: &str, owned| {
@@ -206,7 +207,7 @@ impl<'a> Csv<'a> {
             .map(|a| Gvk::new(object::text(a, &["group"]), object::text(a, &["version"]), object::text(a, &["kind"])))
     }
 
-    /// When the phase last changed.
+    /// The time of the last phase change.
     pub fn last_transition(self) -> Option<jiff::Timestamp> {
         object::parse_time(object::text(self.json, &["status", "lastTransitionTime"]))
     }
@@ -236,33 +237,34 @@ impl<'a> Csv<'a> {
         object::list(self.json, &["spec", "installModes"])
     }
 
-    /// The images that it names as what it may run: `{name, image}`.
+    /// The images that it declares to use: `{name, image}`.
     pub fn related_images(self) -> &'a [Value] {
         object::list(self.json, &["spec", "relatedImages"])
     }
 
-    /// The namespace that it is a copy from, as its label says. The World and the watches tell copies from others by the label alone: what
-    /// decides asks [`Csv::is_copy`].
+    /// The namespace of the original, according to the label of copies. The World and the watches only check the label;
+    /// decisions use [`Csv::is_copy`].
     pub fn copied_from(self) -> Option<&'a str> {
         object::label(self.json, labels::COPIED_FROM)
     }
 
-    /// Is it a copy of a ClusterServiceVersion of another namespace? The label says so, or, when somebody took that away, the status. The
-    /// rights that go with copies have the label, too.
+    /// Returns whether it is a copy of a ClusterServiceVersion of another namespace, according to the label, or, if that
+    /// was removed, to the status. The RBAC objects of copies have the label, too.
     ///
-    /// For OLM one whose annotation `olm.operatorNamespace` names another namespace is a copy as well, and it deletes that for want of an
-    /// original. Every copy has the label: what has the annotation alone was edited by hand, and gets its own namespace's name again.
+    /// OLM also treats a CSV whose annotation `olm.operatorNamespace` names another namespace as a copy, and deletes it
+    /// because there is no original. Every copy has the label: a CSV with the annotation alone was edited by hand, and its
+    /// annotation is restored.
     pub fn is_copy(self) -> bool {
         self.copied_from().is_some() || self.reason() == reason::COPIED
     }
 }
 
-/// What people need to know who are about to run this command; nothing when it deletes no ClusterServiceVersion. Only controllers take
-/// [`FINALIZER`] away.
+/// Returns a note for users who are about to run this command; `None` when it deletes no ClusterServiceVersion. Only
+/// controllers remove [`FINALIZER`].
 pub fn deletion_note(command: &str) -> Option<&'static str> {
     let deletes = command.contains("kubectl delete ") && command.contains("clusterserviceversion");
     deletes.then_some(
-        "a ClusterServiceVersion is gone when controllers have cleaned up after it; where none run, kubectl olm run --release-finalizers does that",
+        "a deleted ClusterServiceVersion is removed once the controllers have cleaned up; if none are running, use kubectl olm run --release-finalizers",
     )
 }
 
@@ -286,7 +288,7 @@ mod tests {
             let csv = csv(labels, reason);
             assert_eq!(is_copy(&csv), expected, "{csv}");
         }
-        // Somebody named another namespace: the next plan names its own again.
+        // A client set another namespace: the next plan restores its own.
         let annotated =
             json!({ "metadata": { "namespace": "field", "annotations": { "olm.operatorNamespace": "garden" } } });
         assert!(!is_copy(&annotated));

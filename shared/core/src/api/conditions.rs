@@ -1,69 +1,69 @@
-//! The conditions of an object: by type, whether something holds, and why.
+//! The conditions of an object: type, status and reason.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::object;
 
-/// It holds.
+/// The condition holds.
 pub const TRUE: &str = "True";
-/// It does not hold.
+/// The condition does not hold.
 pub const FALSE: &str = "False";
-/// Nobody can tell.
+/// The state of the condition is unknown.
 pub const UNKNOWN: &str = "Unknown";
 
-/// What Kubernetes says of a CustomResourceDefinition that it serves.
+/// Kubernetes serves the CustomResourceDefinition.
 pub const ESTABLISHED: &str = "Established";
-/// What Kubernetes says of a CustomResourceDefinition whose names nothing else has.
+/// The names of the CustomResourceDefinition do not conflict with others.
 pub const NAMES_ACCEPTED: &str = "NamesAccepted";
-/// What Kubernetes says of a Deployment or an APIService that works.
+/// The Deployment or APIService is available.
 pub const AVAILABLE: &str = "Available";
-/// What Kubernetes says of a Pod that works.
+/// The Pod is ready.
 pub const READY: &str = "Ready";
 
-/// The conditions of an object, read where they lie in its JSON.
+/// A view of an object's conditions, which borrows its JSON.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Conditions<'a>(&'a [Value]);
 
-/// A condition, read where it lies in its JSON.
+/// A view of a condition, which borrows its JSON.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Condition<'a> {
-    /// The whole.
+    /// The whole condition.
     pub json: &'a Value,
 }
 
 impl<'a> Conditions<'a> {
-    /// Those of an object, `status.conditions`.
+    /// Returns the conditions of an object, `status.conditions`.
     pub fn of(object: &'a Value) -> Self {
         Self(object::list(object, &["status", "conditions"]))
     }
 
-    /// Those of a status.
+    /// Returns the conditions of a status.
     pub fn of_status(status: &'a Value) -> Self {
         Self(object::list(status, &["conditions"]))
     }
 
-    /// All of them, as they stand.
+    /// Returns all conditions as JSON.
     pub fn json(self) -> &'a [Value] {
         self.0
     }
 
-    /// Each of them.
+    /// Iterates over the conditions.
     pub fn iter(self) -> impl Iterator<Item = Condition<'a>> {
         self.0.iter().map(|json| Condition { json })
     }
 
-    /// The condition of a type, if there is one.
+    /// Returns the condition of a type, if it exists.
     pub fn find(self, of_type: &str) -> Option<Condition<'a>> {
         self.iter().find(|condition| condition.of_type() == of_type)
     }
 
-    /// Does what a type stands for hold?
+    /// Returns whether the condition of a type is true.
     pub fn is_true(self, of_type: &str) -> bool {
         self.iter().any(|condition| condition.of_type() == of_type && condition.is_true())
     }
 
-    /// The condition of a type that holds, if there is one.
+    /// Returns the condition of a type if it is true.
     pub fn holding(self, of_type: &str) -> Option<Condition<'a>> {
         self.iter().find(|condition| condition.of_type() == of_type && condition.is_true())
     }
@@ -95,7 +95,7 @@ impl<'a> Condition<'a> {
         object::parse_time(object::text(self.json, &["lastTransitionTime"]))
     }
 
-    /// Does it hold?
+    /// Returns whether the status is [`TRUE`].
     pub fn is_true(self) -> bool {
         self.status() == TRUE
     }

@@ -5,22 +5,22 @@ use serde_json::Value;
 use super::conditions::{Conditions, ESTABLISHED, NAMES_ACCEPTED};
 use super::object;
 
-/// A CustomResourceDefinition, read where it lies in its JSON.
+/// A view of a CustomResourceDefinition, which borrows its JSON.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CustomResourceDefinition<'a> {
-    /// The whole.
+    /// The whole object.
     pub json: &'a Value,
 }
 
-/// A version of a kind, read where it lies in its JSON.
+/// A view of a version of a kind, which borrows its JSON.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CrdVersion<'a> {
-    /// The whole.
+    /// The whole version.
     pub json: &'a Value,
 }
 
 impl<'a> CustomResourceDefinition<'a> {
-    /// Reads it where it lies.
+    /// Creates a view.
     pub const fn of(json: &'a Value) -> Self {
         Self { json }
     }
@@ -45,12 +45,12 @@ impl<'a> CustomResourceDefinition<'a> {
         object::text(self.json, &["spec", "names", "plural"])
     }
 
-    /// Are its objects in namespaces?
+    /// Whether its objects are namespaced.
     pub fn is_namespaced(self) -> bool {
         object::text(self.json, &["spec", "scope"]) != "Cluster"
     }
 
-    /// Does a webhook convert its objects from one version to another?
+    /// Whether a webhook converts its objects between versions.
     pub fn is_converted_by_webhook(self) -> bool {
         object::text(self.json, &["spec", "conversion", "strategy"]) == "Webhook"
     }
@@ -65,12 +65,12 @@ impl<'a> CustomResourceDefinition<'a> {
         self.versions().filter(|version| version.is_served())
     }
 
-    /// The name of the version that objects are stored in; empty: none.
+    /// The name of the storage version; empty when none.
     pub fn storage_version(self) -> &'a str {
         self.versions().find(|version| version.is_stored()).map_or("", CrdVersion::name)
     }
 
-    /// Does the API server serve it, under the names it asks for?
+    /// Whether the API server serves it under the requested names.
     pub fn is_established(self) -> bool {
         let conditions = Conditions::of(self.json);
         conditions.is_true(ESTABLISHED) && conditions.is_true(NAMES_ACCEPTED)
@@ -83,12 +83,12 @@ impl<'a> CrdVersion<'a> {
         object::text(self.json, &["name"])
     }
 
-    /// Is it served?
+    /// Whether it is served.
     pub fn is_served(self) -> bool {
         object::at(self.json, &["served"]) == &Value::Bool(true)
     }
 
-    /// Are objects stored in it?
+    /// Whether it is the storage version.
     pub fn is_stored(self) -> bool {
         object::at(self.json, &["storage"]) == &Value::Bool(true)
     }

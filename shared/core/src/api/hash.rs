@@ -1,7 +1,7 @@
-//! Hashes as text: SHA-256 in hexadecimal digits, and what OLM puts into names and labels.
+//! Hashes as text: SHA-256 in hexadecimal digits, and the hashes that OLM uses in names and labels.
 //!
-//! Of OLM's all but [`gvk_hash`] are the base 62 digits of a SHA-224: of Go's JSON encoding of a value ([`deep_hash`], [`plain_hash`]) or of a text
-//! ([`text_hash`]). Source: olm-behaviour/processes.md#hashes-and-names.
+//! All hashes of OLM except [`gvk_hash`] are the base 62 digits of a SHA-224: of Go's JSON encoding of a value
+//! ([`deep_hash`], [`plain_hash`]) or of a text ([`text_hash`]). Source: olm-behaviour/processes.md#hashes-and-names.
 
 use serde_json::Value;
 use sha2::{Digest, Sha224, Sha256};
@@ -9,33 +9,33 @@ use sha2::{Digest, Sha224, Sha256};
 use super::go_json::GoType;
 use super::object::Gvk;
 
-/// Bytes in lower-case hexadecimal digits.
+/// Returns bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The SHA-256 of bytes in hexadecimal digits.
+/// Returns the SHA-256 of bytes in hexadecimal digits.
 pub fn sha256_hex(bytes: impl AsRef<[u8]>) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// OLM's DeepHash: of the Go JSON encoding and a newline. For `olm.deployment-spec-hash`, `olm.pod-spec-hash`, webhook
-/// descriptions, and the hashes in the names of Roles.
+/// Returns OLM's DeepHash: of the Go JSON encoding and a newline. Used for `olm.deployment-spec-hash`, `olm.pod-spec-hash`,
+/// webhook descriptions, and the hashes in the names of Roles.
 pub fn deep_hash(go_type: GoType, value: &Value) -> String {
     text_hash(&(go_type.encode(value) + "\n"))
 }
 
-/// The hash of the Go JSON encoding without a newline: `olm.permissions.hash`.
+/// Returns the hash of the Go JSON encoding without a newline: `olm.permissions.hash`.
 pub fn plain_hash(go_type: GoType, value: &Value) -> String {
     text_hash(&go_type.encode(value))
 }
 
-/// The base 62 digits of the SHA-224 of a text.
+/// Returns the base 62 digits of the SHA-224 of a text.
 pub fn text_hash(text: &str) -> String {
     base62(&Sha224::digest(text.as_bytes()))
 }
 
-/// A big-endian number in base 62, digits `0-9a-zA-Z`, no leading zeros.
+/// Returns a big-endian number in base 62, digits `0-9a-zA-Z`, without leading zeros.
 pub fn base62(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 62] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     let mut number = bytes.to_vec();
@@ -55,21 +55,21 @@ pub fn base62(bytes: &[u8]) -> String {
     digits.into_iter().rev().collect()
 }
 
-/// Lower-case hex of the 64-bit FNV-1a hash of a text, no padding.
+/// Returns the 64-bit FNV-1a hash of a text in lower-case hexadecimal digits, without padding.
 pub fn fnv64a(text: &str) -> String {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
     format!("{hash:x}")
 }
 
-/// The hash of a provided API in labels of ClusterRoles: of `Kind.version.group`.
+/// Returns the hash of a provided API in labels of ClusterRoles: of `Kind.version.group`.
 pub fn gvk_hash(Gvk { group, version, kind }: &Gvk) -> String {
     fnv64a(&format!("{kind}.{version}.{group}"))
 }
 
-/// A name made of a base and a hash, `base-hash`.
+/// Returns a name of the form `base-hash`.
 ///
-/// The base is cut so that 63 characters suffice only when base and hash without the dash exceed 63: a sum of exactly 63 gives a name of 64
-/// characters, as OLM does (olm-behaviour/processes.md#hashes-and-names).
+/// The base is truncated to a total of 63 characters only when base and hash without the dash exceed 63: a sum of exactly
+/// 63 gives a name of 64 characters, as in OLM (olm-behaviour/processes.md#hashes-and-names).
 pub fn generate_name(base: &str, hash: &str) -> String {
     const MAX: usize = 63;
     let keep = if base.len() + hash.len() > MAX { MAX.saturating_sub(hash.len() + 1) } else { base.len() };

@@ -1,4 +1,4 @@
-//! InstallPlan: the objects that a resolution calls for, and how far they are made.
+//! InstallPlan: the objects that a resolution requires, and the state of their creation.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -29,7 +29,7 @@ words! {
 }
 
 impl Phase {
-    /// Does no controller do anything more about it?
+    /// Returns whether the phase is final, so that no controller acts on the InstallPlan.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Complete | Self::Failed)
     }
@@ -57,7 +57,7 @@ words! {
 
 /// The types of conditions.
 pub mod condition {
-    /// Are all steps done? False with the cause of a failure.
+    /// Whether all steps are done. False with the cause of a failure.
     pub const INSTALLED: &str = "Installed";
     /// False for an InstallPlan that cannot be resolved.
     pub const RESOLVED: &str = "Resolved";
@@ -65,21 +65,21 @@ pub mod condition {
 
 /// The reasons of the condition [`condition::INSTALLED`].
 pub mod reason {
-    /// What is to be so in the namespace before any plan is executed is not.
+    /// A precondition of the namespace for executing plans does not hold.
     pub const CHECK_FAILED: &str = "InstallCheckFailed";
     /// A step failed.
     pub const COMPONENT_FAILED: &str = "InstallComponentFailed";
 }
 
-/// An InstallPlan, read where it lies in its JSON.
+/// A view of an InstallPlan, which borrows its JSON.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InstallPlan<'a> {
-    /// The whole; null: there is none.
+    /// The whole object; null if it does not exist.
     pub json: &'a Value,
 }
 
 impl<'a> InstallPlan<'a> {
-    /// Reads it where it lies.
+    /// Creates a view.
     pub const fn of(json: &'a Value) -> Self {
         Self { json }
     }
@@ -99,7 +99,7 @@ impl<'a> InstallPlan<'a> {
         Phase::from(self.phase_text())
     }
 
-    /// The same as it stands.
+    /// `status.phase` as text.
     pub fn phase_text(self) -> &'a str {
         object::text(self.json, &["status", "phase"])
     }
@@ -109,7 +109,7 @@ impl<'a> InstallPlan<'a> {
         object::text(self.json, &["status", "message"])
     }
 
-    /// `status.startTime`: when execution first failed, or was complete.
+    /// `status.startTime`: the time at which execution first failed, or was complete.
     pub fn started(self) -> Option<Timestamp> {
         object::parse_time(object::text(self.json, &["status", "startTime"]))
     }
@@ -119,12 +119,12 @@ impl<'a> InstallPlan<'a> {
         Approval::from(self.approval_text())
     }
 
-    /// The same as it stands.
+    /// `spec.approval` as text.
     pub fn approval_text(self) -> &'a str {
         object::text(self.json, &["spec", "approval"])
     }
 
-    /// `spec.approved`. Whether it may be executed says [`is_approved`].
+    /// `spec.approved`. [`is_approved`] determines whether it may be executed.
     pub fn spec_approved(self) -> bool {
         object::at(self.json, &["spec", "approved"]) == &Value::Bool(true)
     }
@@ -139,7 +139,7 @@ impl<'a> InstallPlan<'a> {
         object::list(self.json, &["spec", "clusterServiceVersionNames"]).iter().filter_map(Value::as_str)
     }
 
-    /// The steps, as they stand.
+    /// The steps as JSON.
     pub fn steps_json(self) -> &'a [Value] {
         object::list(self.json, &["status", "plan"])
     }
@@ -165,20 +165,20 @@ impl<'a> InstallPlan<'a> {
     }
 }
 
-/// A step of an InstallPlan, read where it lies in its JSON.
+/// A view of a step of an InstallPlan, which borrows its JSON.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step<'a> {
-    /// The whole.
+    /// The whole step.
     pub json: &'a Value,
 }
 
 impl<'a> Step<'a> {
-    /// Reads it where it lies.
+    /// Creates a view.
     pub const fn of(json: &'a Value) -> Self {
         Self { json }
     }
 
-    /// `resource.kind`, which need not be the kind of what is made: `BundleSecret` is a Secret.
+    /// `resource.kind`, which may differ from the kind of the created object: `BundleSecret` is a Secret.
     pub fn kind(self) -> &'a str {
         self.resource("kind")
     }
@@ -198,12 +198,12 @@ impl<'a> Step<'a> {
         self.resource("name")
     }
 
-    /// `resource.manifest`: the object as JSON, or what refers to where that is.
+    /// `resource.manifest`: the object as JSON, or a reference to its location.
     pub fn manifest(self) -> &'a str {
         self.resource("manifest")
     }
 
-    /// `resource.sourceName`: the CatalogSource that it comes from.
+    /// `resource.sourceName`: the CatalogSource of the object.
     pub fn source(self) -> &'a str {
         self.resource("sourceName")
     }
@@ -227,56 +227,57 @@ impl<'a> Step<'a> {
         StepStatus::from(self.status_text())
     }
 
-    /// The same as it stands.
+    /// `status` as text.
     pub fn status_text(self) -> &'a str {
         object::text(self.json, &["status"])
     }
 
-    /// Is the object there, as the plan has it?
+    /// Returns whether the object was created or is present.
     pub fn is_done(self) -> bool {
         matches!(self.status(), StepStatus::Created | StepStatus::Present)
     }
 
-    /// May the plan go on without it?
+    /// Returns whether the plan can continue without the object.
     pub fn is_optional(self) -> bool {
         object::at(self.json, &["optional"]) == &Value::Bool(true)
     }
 
-    /// Does it make a ClusterServiceVersion?
+    /// Returns whether it creates a ClusterServiceVersion.
     pub fn is_csv(self) -> bool {
         self.kind() == kinds::CLUSTER_SERVICE_VERSION.kind
     }
 
-    /// Does it make a CustomResourceDefinition?
+    /// Returns whether it creates a CustomResourceDefinition.
     pub fn is_crd(self) -> bool {
         self.kind() == kinds::CUSTOM_RESOURCE_DEFINITION.kind
     }
 }
 
-/// Annotation of an approved plan: the digests of the content of its bundles that were explained, by their ClusterServiceVersions, as JSON.
-/// What an image's tag leads to may be something else by the time the plan is executed.
+/// Annotation of an approved plan: the digests of the explained content of its bundles, by ClusterServiceVersion, as JSON.
+/// The content of an image's tag may change before the plan is executed.
 pub const APPROVED_CONTENT: &str = "kubectl-olm/approved-content";
 
-/// Was that content of a bundle approved, as far as the plan says? The error is what was approved instead; empty when that cannot be read.
+/// Checks that the content of a bundle was approved, according to the plan. The error is the approved digest; empty when it
+/// cannot be read.
 pub fn is_approved_content(plan: &Value, csv: &str, digest: &str) -> Result<(), String> {
     let Some(text) = object::annotation(plan, APPROVED_CONTENT) else { return Ok(()) };
     let approved: Value = serde_json::from_str(text).map_err(|_| String::new())?;
     match approved.as_object().map(|approved| approved.get(csv)) {
         Some(Some(Value::String(known))) if known == digest => Ok(()),
-        // A bundle whose manifests were in the plan is approved with the plan.
+        // A bundle whose manifests are in the plan is approved with the plan.
         Some(None) => Ok(()),
         Some(Some(Value::String(other))) => Err(other.clone()),
         _ => Err(String::new()),
     }
 }
 
-/// Was it made for a Subscription? Others are made by people, or by other programs.
+/// Returns whether it was created for a Subscription. Others are created by users, or by other programs.
 pub fn is_generated(plan: &Value) -> bool {
     Metadata::of(plan).owners().any(|owner| owner.kind() == kinds::SUBSCRIPTION.kind)
 }
 
-/// May it be executed? Of a plan that was made for a Subscription `spec.approved` alone says so, as in OLM. One that people or other
-/// programs made may also ask for automatic approval.
+/// Returns whether it may be executed. For a plan that was created for a Subscription only `spec.approved` decides, as in
+/// OLM. A plan that a user or another program created may also request automatic approval.
 pub fn is_approved(plan: &Value) -> bool {
     let view = InstallPlan::of(plan);
     view.spec_approved() || view.approval() == Approval::Automatic && !is_generated(plan)

@@ -1,4 +1,4 @@
-//! The kinds that OLM reads and writes: group, version, kind, plural and scope of each, once for all that names them.
+//! The kinds that OLM reads and writes: group, version, kind, plural and scope of each, defined in one place.
 
 use super::object::{Gvk, ObjectRef};
 
@@ -24,28 +24,28 @@ pub struct Kind {
     pub kind: &'static str,
     /// The plural, as in URLs, `deployments`.
     pub plural: &'static str,
-    /// Do its objects live in a namespace?
+    /// Whether its objects are namespaced.
     pub namespaced: bool,
 }
 
 impl Kind {
-    /// Group, version and kind.
+    /// Returns group, version and kind.
     pub fn gvk(&self) -> Gvk {
         Gvk::new(self.group, self.version, self.kind)
     }
 
-    /// `plural.group`, as in the names of CustomResourceDefinitions; the plural alone in the core group.
+    /// Returns `plural.group`, as in the names of CustomResourceDefinitions; the plural alone in the core group.
     pub fn resource(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// The object of that namespace (empty when cluster-scoped) and name.
+    /// Returns a reference to the object of that namespace (empty when cluster-scoped) and name.
     pub fn object(&self, namespace: &str, name: &str) -> ObjectRef {
         ObjectRef { gvk: self.gvk(), namespace: namespace.to_owned(), name: name.to_owned() }
     }
 }
 
-/// The kind of that group and name, if it is one of these.
+/// Returns the kind of that group and name, if it is one of these.
 pub fn find(group: &str, kind: &str) -> Option<&'static Kind> {
     ALL.iter().find(|known| known.group == group && known.kind == kind)
 }
@@ -56,7 +56,7 @@ macro_rules! kinds {
         pub const $name: Kind =
             Kind { group: $group, version: $version, kind: $kind, plural: $plural, namespaced: kinds!(@ $scope) };)*
 
-        /// All of them.
+        /// All kinds.
         pub const ALL: &[Kind] = &[$($name),*];
     };
     (@ namespaced) => { true };
@@ -122,14 +122,14 @@ mod tests {
     use crate::api::{crd, object};
 
     #[test]
-    fn no_kind_stands_twice() {
+    fn no_kind_is_defined_twice() {
         let kinds: BTreeSet<_> = ALL.iter().map(|kind| (kind.group, kind.kind)).collect();
         let resources: BTreeSet<_> = ALL.iter().map(Kind::resource).collect();
         assert_eq!((kinds.len(), resources.len()), (ALL.len(), ALL.len()));
     }
 
     #[test]
-    fn those_of_olm_are_as_their_definitions_say() {
+    fn olms_kinds_match_their_definitions() {
         let definitions = crd::all();
         for kind in ALL.iter().filter(|kind| kind.group == OLM) {
             let definition = definitions.iter().find(|crd| object::name(crd) == kind.resource()).unwrap();

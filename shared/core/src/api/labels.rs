@@ -1,13 +1,15 @@
-//! The labels by which OLM marks what it made, and for whom (olm-behaviour/processes.md#labels), and what Kubernetes takes for a label.
+//! The labels with which OLM marks objects and their owners (olm-behaviour/processes.md#labels), and Kubernetes' rules for
+//! labels.
 
 use serde_json::Value;
 
 use super::names::{self, LONGEST_LABEL, SUBDOMAIN_RULE, is_subdomain};
 use super::object;
 
-/// `olm.managed: "true"` is on everything OLM makes.
+/// `olm.managed: "true"` is on every object that OLM creates.
 pub const MANAGED: &str = "olm.managed";
-/// What the annotations of a CustomResourceDefinition begin with that name the ClusterServiceVersions whose InstallPlans wrote it.
+/// Prefix of the annotations of a CustomResourceDefinition that contain the ClusterServiceVersions whose InstallPlans wrote
+/// it.
 pub const INSTALLED_ALONGSIDE: &str = "operatorframework.io/installed-alongside-";
 /// Name of the owner.
 pub const OWNER: &str = "olm.owner";
@@ -15,11 +17,11 @@ pub const OWNER: &str = "olm.owner";
 pub const OWNER_NAMESPACE: &str = "olm.owner.namespace";
 /// Kind of the owner.
 pub const OWNER_KIND: &str = "olm.owner.kind";
-/// On Roles and bindings made for a permission: the hash of what they grant, or to whom.
+/// On Roles and bindings created for a permission: the hash of the rules, or of the subjects.
 pub const PERMISSIONS_HASH: &str = "olm.permissions.hash";
-/// On Deployments: the hash of the spec that is wanted.
+/// On Deployments: the hash of the desired spec.
 pub const DEPLOYMENT_SPEC_HASH: &str = "olm.deployment-spec-hash";
-/// What the keys of labels start with that make an object a component of an Operator.
+/// Prefix of the keys of labels that make an object a component of an Operator.
 pub const COMPONENT: &str = "operators.coreos.com/";
 /// On copies of ClusterServiceVersions and of their RBAC: the namespace of the original.
 pub const COPIED_FROM: &str = "olm.copiedFrom";
@@ -31,7 +33,7 @@ pub fn set_owner(object: &mut Value, owner: &Value) {
     object::set_label(object, OWNER_KIND, object::text(owner, &["kind"]));
 }
 
-/// Do the three owner labels name this owner?
+/// Returns whether the three owner labels identify this owner.
 pub fn is_owner(object: &Value, owner: &Value) -> bool {
     object::label(object, OWNER) == Some(object::name(owner))
         && object::label(object, OWNER_NAMESPACE) == Some(object::namespace(owner))
@@ -41,7 +43,7 @@ pub fn is_owner(object: &Value, owner: &Value) -> bool {
 const QUALIFIED_RULE: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// Why a text cannot be the key of a label, in Kubernetes' words.
+/// Returns why a text is not a valid label key, in Kubernetes' words.
 pub fn key_problem(key: &str) -> Option<String> {
     let part = match key.split_once('/') {
         Some(("", _)) => return Some("prefix part must be non-empty".into()),
@@ -58,7 +60,7 @@ pub fn key_problem(key: &str) -> Option<String> {
     }
 }
 
-/// Why a text cannot be the value of a label, in Kubernetes' words.
+/// Returns why a text is not a valid label value, in Kubernetes' words.
 pub fn value_problem(value: &str) -> Option<String> {
     if value.len() > LONGEST_LABEL {
         Some("must be no more than 63 bytes".into())

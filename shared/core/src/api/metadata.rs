@@ -1,40 +1,40 @@
-//! The metadata of an object beyond its name: owners, finalizers, when it was made.
+//! The metadata of an object: owners, finalizers, creation time.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::object;
 
-/// The metadata of an object, read where it lies in its JSON.
+/// A view of an object's metadata, which borrows its JSON.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Metadata<'a> {
     object: &'a Value,
 }
 
-/// A reference to the owner of an object, read where it lies in its JSON.
+/// A view of a reference to an object's owner, which borrows its JSON.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OwnerReference<'a> {
-    /// The whole.
+    /// The whole reference.
     pub json: &'a Value,
 }
 
 impl<'a> Metadata<'a> {
-    /// That of an object.
+    /// Creates a view of an object's metadata.
     pub fn of(object: &'a Value) -> Self {
         Self { object }
     }
 
-    /// `generateName`: what the API server makes a name of.
+    /// `generateName`: the prefix from which the API server generates a name.
     pub fn generate_name(self) -> &'a str {
         object::text(self.object, &["metadata", "generateName"])
     }
 
-    /// When the object was made, as it stands; empty before.
+    /// `creationTimestamp` as text; empty before creation.
     pub fn created(self) -> &'a str {
         object::text(self.object, &["metadata", "creationTimestamp"])
     }
 
-    /// When the object was made.
+    /// The creation time.
     pub fn created_at(self) -> Option<Timestamp> {
         object::parse_time(self.created())
     }
@@ -49,17 +49,17 @@ impl<'a> Metadata<'a> {
         object::at(self.object, &["metadata", "annotations"])
     }
 
-    /// What has to be done before the object is gone.
+    /// The finalizers, which block the deletion of the object.
     pub fn finalizers(self) -> &'a [Value] {
         object::list(self.object, &["metadata", "finalizers"])
     }
 
-    /// The owners, without which the object is deleted.
+    /// The owners. The object is deleted when none of them exists.
     pub fn owners(self) -> impl Iterator<Item = OwnerReference<'a>> {
         self.owner_references().iter().map(|json| OwnerReference { json })
     }
 
-    /// The same as they stand.
+    /// The owner references as JSON.
     pub fn owner_references(self) -> &'a [Value] {
         object::list(self.object, &["metadata", "ownerReferences"])
     }

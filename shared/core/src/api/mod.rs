@@ -1,7 +1,7 @@
 //! The Kubernetes and OLM resources that kubectl-olm reads and writes.
 //!
-//! Every object is carried whole as the JSON that the API server sent ([`object`]): what is written back is that JSON, so that no field,
-//! known or not, is lost on the way through. What decisions are made on is read by *views*, which borrow the JSON and copy nothing:
+//! Every object is stored whole, as the JSON that the API server sent ([`object`]), and written back as that JSON, so that
+//! no field, known or unknown, is lost. Decisions read it through *views*, which borrow the JSON and copy nothing:
 //!
 //! ```text
 //!   Csv, InstallPlan and Step, Subscription, OperatorGroup, CatalogSource   one kind of OLM's each
@@ -9,10 +9,10 @@
 //!   Metadata, Conditions                                                               parts that many kinds have
 //! ```
 //!
-//! Phases, types of conditions and reasons are spelt in the module of their kind, and nowhere else; groups, versions and plurals in
-//! [`kinds`]. Raw JSON stays what is only carried from one object to another: pod templates, RBAC rules, schemas, manifests.
+//! Phases, types of conditions and reasons are defined only in the module of their kind; groups, versions and plurals in
+//! [`kinds`]. Data that is only passed on stays raw JSON: pod templates, RBAC rules, schemas, manifests.
 //!
-//! Views never fail: what is absent or of the wrong type reads as empty, as it does in Go.
+//! Views never fail: a missing value or one of the wrong type is read as empty, as in Go.
 
 pub mod catalog_source;
 pub mod cluster_service_version;

@@ -1,27 +1,27 @@
-//! What Kubernetes takes for a name.
+//! Kubernetes' rules for names.
 
-/// The most bytes that a label of DNS may have; also the value of a label of an object.
+/// Maximum length of a DNS label in bytes, which is also that of the value of an object's label.
 pub const LONGEST_LABEL: usize = 63;
-/// The most bytes that labels of DNS with dots between them may have.
+/// Maximum length of a DNS subdomain in bytes.
 pub const LONGEST_SUBDOMAIN: usize = 253;
 
-/// What Kubernetes says of a name that is no RFC 1123 label.
+/// Kubernetes' message for a name that is not an RFC 1123 label.
 pub const LABEL_RULE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-/// What Kubernetes says of a name that is no RFC 1123 subdomain.
+/// Kubernetes' message for a name that is not an RFC 1123 subdomain.
 pub const SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
-/// Is it an RFC 1123 label, of any length?
+/// Returns whether it is an RFC 1123 label, of any length.
 pub fn is_label(name: &str) -> bool {
     let is_end = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     is_between(name, is_end, |b| is_end(b) || b == b'-')
 }
 
-/// Is it an RFC 1123 subdomain, of any length?
+/// Returns whether it is an RFC 1123 subdomain, of any length.
 pub fn is_subdomain(name: &str) -> bool {
     name.split('.').all(is_label)
 }
 
-/// Is there something, are its first and last bytes ends, and the others inner ones?
+/// Returns whether it is not empty, its first and last bytes satisfy `is_end`, and the others `is_inner`.
 pub(super) fn is_between(name: &str, is_end: impl Fn(u8) -> bool, is_inner: impl Fn(u8) -> bool) -> bool {
     let bytes = name.as_bytes();
     matches!((bytes.first(), bytes.last()), (Some(first), Some(last)) if is_end(*first) && is_end(*last))

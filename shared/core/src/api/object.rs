@@ -1,6 +1,6 @@
 //! Reading and editing objects as JSON: names, labels, annotations, owner references.
 //!
-//! The functions never panic on a malformed object: what is absent or of the wrong type reads as empty.
+//! The functions never panic on a malformed object: a missing value or one of the wrong type is read as empty.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,12 +18,12 @@ pub struct Gvk {
 }
 
 impl Gvk {
-    /// A group, version and kind.
+    /// Creates a group, version and kind.
     pub fn new(group: &str, version: &str, kind: &str) -> Self {
         Self { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() }
     }
 
-    /// From `apiVersion` and `kind` as objects carry them.
+    /// Reads `apiVersion` and `kind` of an object.
     pub fn from_api_version(api_version: &str, kind: &str) -> Self {
         match api_version.split_once('/') {
             Some((group, version)) => Self::new(group, version, kind),
@@ -31,13 +31,13 @@ impl Gvk {
         }
     }
 
-    /// `group/version`, or `version` alone for the core group.
+    /// Returns `group/version`, or `version` alone for the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 }
 
-/// What names an object: its kind, namespace (empty when cluster-scoped) and name.
+/// Identifies an object: its kind, namespace (empty when cluster-scoped) and name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectRef {
     /// Group, version and kind.
@@ -49,12 +49,12 @@ pub struct ObjectRef {
 }
 
 impl ObjectRef {
-    /// The reference to an object.
+    /// Returns the reference to an object.
     pub fn of(object: &Value) -> Self {
         Self { gvk: gvk(object), namespace: namespace(object).to_owned(), name: name(object).to_owned() }
     }
 
-    /// An object of that kind and name, with nothing else in it.
+    /// Returns an object of that kind and name, without other fields.
     pub fn to_object(&self) -> Value {
         let mut metadata = json!({ "name": self.name });
         if !self.namespace.is_empty() {
@@ -78,17 +78,17 @@ impl std::fmt::Display for ObjectRef {
 
 static NULL: Value = Value::Null;
 
-/// The value at a path of keys; `null` when a part is absent.
+/// Returns the value at a path of keys; `null` when a part is missing.
 pub fn at<'a>(object: &'a Value, path: &[&str]) -> &'a Value {
     path.iter().fold(object, |v, key| v.get(key).unwrap_or(&NULL))
 }
 
-/// The text at a path of keys; empty when absent.
+/// Returns the string at a path of keys; empty when missing.
 pub fn text<'a>(object: &'a Value, path: &[&str]) -> &'a str {
     at(object, path).as_str().unwrap_or_default()
 }
 
-/// The list at a path of keys; empty when absent.
+/// Returns the list at a path of keys; empty when missing.
 pub fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
     at(object, path).as_array().map_or(&[], Vec::as_slice)
 }
@@ -123,48 +123,49 @@ pub fn resource_version(object: &Value) -> &str {
     text(object, &["metadata", "resourceVersion"])
 }
 
-/// `metadata.generation`, 0 when absent.
+/// `metadata.generation`, 0 when missing.
 pub fn generation(object: &Value) -> i64 {
     at(object, &["metadata", "generation"]).as_i64().unwrap_or_default()
 }
 
-/// Is it in `metadata.finalizers`?
+/// Returns whether `metadata.finalizers` contains it.
 pub fn has_finalizer(object: &Value, finalizer: &str) -> bool {
     list(object, &["metadata", "finalizers"]).iter().any(|f| f == finalizer)
 }
 
-/// Is `metadata.deletionTimestamp` set?
+/// Returns whether `metadata.deletionTimestamp` is set.
 pub fn is_deleting(object: &Value) -> bool {
     !at(object, &["metadata", "deletionTimestamp"]).is_null()
 }
 
-/// Does nothing hold up its deletion? The API server removes such an object with the update that takes away its last finalizer.
+/// Returns whether nothing blocks its deletion. The API server removes such an object with the update that removes its last
+/// finalizer.
 pub fn is_released(object: &Value) -> bool {
     let grace = at(object, &["metadata", "deletionGracePeriodSeconds"]).as_i64().unwrap_or_default();
     is_deleting(object) && grace == 0 && list(object, &["metadata", "finalizers"]).is_empty()
 }
 
-/// Is a namespace being deleted, so that the API server refuses to create anything in it?
+/// Returns whether a namespace is being deleted, so that the API server refuses to create anything in it.
 pub fn is_terminating(namespace: &Value) -> bool {
     is_deleting(namespace) || text(namespace, &["status", "phase"]) == "Terminating"
 }
 
-/// The label of that key.
+/// Returns the label of that key.
 pub fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     at(object, &["metadata", "labels", key]).as_str()
 }
 
-/// The annotation of that key.
+/// Returns the annotation of that key.
 pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     at(object, &["metadata", "annotations", key]).as_str()
 }
 
-/// The entries of a map of strings at a path.
+/// Returns the entries of a map of strings at a path.
 pub fn entries<'a>(object: &'a Value, path: &[&str]) -> impl Iterator<Item = (&'a str, &'a str)> {
     at(object, path).as_object().into_iter().flatten().filter_map(|(k, v)| Some((k.as_str(), v.as_str()?)))
 }
 
-/// Makes the map at a path (creating it and its parents, replacing what is not a map) and returns it.
+/// Returns the map at a path, creating it and its parents, and replacing values that are not maps.
 pub fn map_mut<'a>(object: &'a mut Value, path: &[&str]) -> &'a mut Map<String, Value> {
     fn as_map(v: &mut Value) -> &mut Map<String, Value> {
         if !v.is_object() {
@@ -188,7 +189,7 @@ pub fn set_annotation(object: &mut Value, key: &str, value: &str) {
     map_mut(object, &["metadata", "annotations"]).insert(key.to_owned(), value.into());
 }
 
-/// An owner reference as OLM writes them: `blockOwnerDeletion: false`, `controller` as given.
+/// Returns an owner reference as OLM writes it: `blockOwnerDeletion: false`, `controller` as given.
 pub fn owner_reference(owner: &Value, controller: bool) -> Value {
     json!({
         "apiVersion": text(owner, &["apiVersion"]),
@@ -200,7 +201,7 @@ pub fn owner_reference(owner: &Value, controller: bool) -> Value {
     })
 }
 
-/// Makes an owner reference part of an object, in the place of one to an earlier life of the same owner.
+/// Adds an owner reference to an object, replacing one to a previous object of the same owner.
 pub fn set_owner_reference(object: &mut Value, reference: Value) {
     let group = |r: &Value| Gvk::from_api_version(text(r, &["apiVersion"]), text(r, &["kind"]));
     let same_owner = |r: &Value| {
@@ -215,18 +216,18 @@ pub fn set_owner_reference(object: &mut Value, reference: Value) {
     map_mut(object, &["metadata"]).insert("ownerReferences".to_owned(), references.into());
 }
 
-/// A time as Kubernetes writes it in objects: RFC 3339 in UTC, whole seconds.
+/// Formats a time as Kubernetes does in objects: RFC 3339 in UTC, whole seconds.
 pub fn time(at: jiff::Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// A time as Kubernetes writes it in objects.
+/// Parses a time of an object.
 pub fn parse_time(text: &str) -> Option<jiff::Timestamp> {
     text.parse().ok()
 }
 
-/// Does `actual` say all that `desired` says? Maps may have more keys, lists must correspond item by item: what the API server
-/// adds as defaults is no difference.
+/// Returns whether `actual` contains everything that `desired` contains. Maps may have more keys, lists must correspond
+/// item by item: defaults that the API server adds are not a difference.
 pub fn covers(actual: &Value, desired: &Value) -> bool {
     match (actual, desired) {
         (Value::Object(actual), Value::Object(desired)) => desired.iter().all(|(key, d)| match actual.get(key) {

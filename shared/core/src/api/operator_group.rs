@@ -1,4 +1,4 @@
-//! OperatorGroup: which namespaces the operators of a namespace watch.
+//! OperatorGroup: the namespaces that the operators of a namespace watch.
 
 use serde_json::Value;
 
@@ -24,15 +24,15 @@ pub mod condition {
     pub const SERVICE_ACCOUNT: &str = "OperatorGroupServiceAccount";
 }
 
-/// An OperatorGroup, read where it lies in its JSON.
+/// A view of an OperatorGroup, which borrows its JSON.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OperatorGroup<'a> {
-    /// The whole.
+    /// The whole object.
     pub json: &'a Value,
 }
 
 impl<'a> OperatorGroup<'a> {
-    /// Reads it where it lies.
+    /// Creates a view.
     pub const fn of(json: &'a Value) -> Self {
         Self { json }
     }
@@ -42,17 +42,17 @@ impl<'a> OperatorGroup<'a> {
         object::name(self.json)
     }
 
-    /// Its namespace: the one its members run in.
+    /// Its namespace, in which its members run.
     pub fn namespace(self) -> &'a str {
         object::namespace(self.json)
     }
 
-    /// `status.namespaces`: the namespaces that it targets, as recorded; exactly `""` for all.
+    /// `status.namespaces`: the recorded target namespaces; exactly `""` for all.
     pub fn target_namespaces(self) -> impl Iterator<Item = &'a str> {
         object::list(self.json, &["status", "namespaces"]).iter().filter_map(Value::as_str)
     }
 
-    /// `spec.targetNamespaces`: the namespaces that it names.
+    /// `spec.targetNamespaces`: the names of target namespaces.
     pub fn wanted_namespaces(self) -> impl Iterator<Item = &'a str> {
         object::list(self.json, &["spec", "targetNamespaces"]).iter().filter_map(Value::as_str)
     }
@@ -62,17 +62,17 @@ impl<'a> OperatorGroup<'a> {
         object::at(self.json, &["spec", "selector"])
     }
 
-    /// `spec.serviceAccountName`; empty: none.
+    /// `spec.serviceAccountName`; empty when none.
     pub fn service_account(self) -> &'a str {
         object::text(self.json, &["spec", "serviceAccountName"])
     }
 
-    /// `status.serviceAccountRef.name`: the ServiceAccount that was found; empty: none.
+    /// `status.serviceAccountRef.name`: the ServiceAccount that was found; empty when none.
     pub fn found_service_account(self) -> &'a str {
         object::text(self.json, &["status", "serviceAccountRef", "name"])
     }
 
-    /// `spec.staticProvidedAPIs`: may its annotation of provided APIs be changed only by people?
+    /// `spec.staticProvidedAPIs`: whether only users may change its annotation of provided APIs.
     pub fn is_static(self) -> bool {
         object::at(self.json, &["spec", "staticProvidedAPIs"]).as_bool().unwrap_or_default()
     }
@@ -85,7 +85,7 @@ impl<'a> OperatorGroup<'a> {
         }
     }
 
-    /// May failed operators and InstallPlans be upgraded, too?
+    /// Returns whether failed operators and InstallPlans may be upgraded as well.
     pub fn fails_forward(self) -> bool {
         self.upgrade_strategy() == UpgradeStrategy::FailForward
     }

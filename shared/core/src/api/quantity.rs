@@ -1,11 +1,11 @@
-//! Kubernetes' `resource.Quantity`: numbers with a suffix, and the one form in which they are written.
+//! Kubernetes' `resource.Quantity`: numbers with a suffix, and their canonical form.
 
-/// The form in which Go writes a quantity (`1000m` is `1`, `0.5` is `500m`, `1024Mi` is `1Gi`); `None` when it is none.
+/// Returns the canonical form in Go (`1000m` is `1`, `0.5` is `500m`, `1024Mi` is `1Gi`); `None` for an invalid quantity.
 ///
-/// The suffix family of the text is kept: powers of 1024 (`Ki`…), of 1000 (`m`, `k`…) or an exponent (`1e3`). Binary quantities
-/// that are not whole or below 1024 become decimal. Finer than nano is rounded away from zero. What can be read without
-/// big numbers and looks canonical is not rewritten, so that `+5` and `1E3` stay as they are; source: apimachinery 0.36.
-/// One difference: above 1000E Go loses the suffix, we do not.
+/// The suffix family of the text is preserved: powers of 1024 (`Ki`…), of 1000 (`m`, `k`…) or an exponent (`1e3`). Binary
+/// quantities that are fractional or below 1024 become decimal. Values finer than nano are rounded away from zero. Text
+/// that Go parses without big numbers and considers canonical is not changed, so that `+5` and `1E3` stay as they are;
+/// source: apimachinery 0.36. One difference: above 1000E Go loses the suffix, this implementation does not.
 pub fn canonical(text: &str) -> Option<String> {
     let text = text.trim();
     let (negative, rest) = match text.as_bytes().first()? {
@@ -47,9 +47,9 @@ pub fn canonical(text: &str) -> Option<String> {
     Some(format!("{sign}{text}"))
 }
 
-/// Does Go take this text for canonical? `digits` are those before and after the point.
+/// Returns whether Go considers the text canonical. `digits` are those before and after the point.
 fn is_kept(digits: &str, decimals: i32, suffix: Suffix) -> bool {
-    // The precision that Go's fast path for 64-bit numbers allows.
+    // The precision of Go's fast path for 64-bit numbers.
     match suffix {
         Suffix::Binary(power) => {
             let enough = digits.len() + (power * 3) as usize <= 14;
@@ -91,7 +91,7 @@ impl Suffix {
     }
 }
 
-/// `mantissa * 10^exponent` in units of 10^-9, rounded away from zero.
+/// Converts `mantissa * 10^exponent` to units of 10^-9, rounded away from zero.
 fn to_nano(mantissa: i128, exponent: i32) -> Option<i128> {
     let shift = exponent.checked_add(9)?;
     let power = 10_i128.checked_pow(shift.unsigned_abs());
@@ -111,7 +111,7 @@ fn binary(mut value: i128) -> String {
     format!("{value}{}", BINARY[power])
 }
 
-/// The largest suffix that leaves a whole number.
+/// Uses the largest suffix that leaves an integer.
 fn decimal(nano: i128, suffix: impl Fn(i32) -> Option<String>) -> String {
     let (mut value, mut exponent) = (nano, -9);
     let mut best = (value, suffix(exponent).unwrap_or_default());

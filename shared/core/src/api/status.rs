@@ -1,29 +1,30 @@
-//! What the API server answers when it refuses a request.
+//! Responses of the API server that refuse a request.
 
 use serde::{Deserialize, Serialize};
 
 use crate::visible;
 
-/// Most bytes that are kept of a sentence of the API server: webhooks and aggregated API servers of others word some.
+/// Maximum length of a stored message of the API server, in bytes: some are written by webhooks and aggregated API servers
+/// of others.
 const LONGEST: usize = 16 << 10;
 
-/// Stands for the words of an API server that may quote a Secret.
-const NOT_SHOWN: &str = "the reason is not shown, for it may quote the Secret";
+/// Replaces messages of an API server that may quote a Secret.
+const NOT_SHOWN: &str = "the reason is not shown because it may quote the Secret";
 
-/// A refusal of the API server: the parts of `metav1.Status` that decide what happens next.
+/// A refusal of the API server: the parts of `metav1.Status` that are evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
-    /// HTTP status code, 0 when the request never got an answer.
+    /// HTTP status code, 0 when the request got no response.
     pub code: u16,
     /// Machine-readable reason as Kubernetes spells it: `NotFound`, `AlreadyExists`, `Conflict`, `Invalid`, `Forbidden`, …
     pub reason: String,
-    /// The sentence for people, as the API server words it.
+    /// The API server's message.
     pub message: String,
 }
 
 impl Status {
-    /// A refusal with the given parts.
+    /// Creates a refusal with the given parts.
     pub fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {
         Self { code, reason: reason.to_owned(), message: message.into() }
     }
@@ -33,7 +34,7 @@ impl Status {
         Self::new(404, "NotFound", format!("{resource} {name:?} not found"))
     }
 
-    /// 409: the object is there already.
+    /// 409: the object already exists.
     pub fn already_exists(resource: &str, name: &str) -> Self {
         Self::new(409, "AlreadyExists", format!("{resource} {name:?} already exists"))
     }
@@ -43,7 +44,8 @@ impl Status {
         Self::new(409, "Conflict", format!("Operation cannot be fulfilled on {resource} {name:?}: {why}"))
     }
 
-    /// The refusal as it can be kept and shown, whoever worded it: cut, and with harmless characters only.
+    /// Returns the refusal in a form that can be stored and shown, whoever wrote it: truncated, and without control
+    /// characters.
     #[must_use]
     pub fn heard(self) -> Self {
         let Self { code, reason, message } = self;
@@ -55,8 +57,8 @@ impl Status {
         Self { code, reason: words(&reason), message: words(&message) }
     }
 
-    /// The refusal of a request about a Secret, with no more of the server's sentence than cannot quote the Secret: what stands before the
-    /// first colon names the object, or who refuses it.
+    /// Returns the refusal of a request about a Secret without the parts of the server's message that may quote the Secret:
+    /// the text before the first colon contains only the object, or who refuses it.
     #[must_use]
     pub fn about_secret(self) -> Self {
         let Self { code, reason, message } = self;
@@ -74,22 +76,22 @@ impl Status {
         Self { code, reason, message }
     }
 
-    /// Is this a 404?
+    /// Returns whether this is a 404.
     pub fn is_not_found(&self) -> bool {
         self.reason == "NotFound"
     }
 
-    /// Is this a create of something that exists?
+    /// Returns whether an existing object was to be created.
     pub fn is_already_exists(&self) -> bool {
         self.reason == "AlreadyExists"
     }
 
-    /// Did a precondition fail?
+    /// Returns whether a precondition failed.
     pub fn is_conflict(&self) -> bool {
         self.reason == "Conflict"
     }
 
-    /// Did authorization refuse the request?
+    /// Returns whether authorization refused the request.
     pub fn is_forbidden(&self) -> bool {
         self.reason == "Forbidden"
     }
@@ -108,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_others_are_cut_and_visible() {
+    fn messages_of_others_are_truncated_and_escaped() {
         let heard = |message: &str| Status::new(403, "Forbidden", message).heard().message;
         assert_eq!(heard("policy p:\n\n\tno \u{1b}]0;\u{202e}x"), "policy p:\n\n\tno \\u{1b}]0;\\u{202e}x");
         assert_eq!(heard(&"a".repeat(LONGEST)), "a".repeat(LONGEST));

@@ -1,4 +1,4 @@
-//! Subscription: the wish to have a package, and to follow a channel of it.
+//! Subscription: a request to install a package and to follow one of its channels.
 
 use serde_json::Value;
 
@@ -44,7 +44,7 @@ pub mod condition_type {
     pub const BUNDLE_UNPACKING: &str = "BundleUnpacking";
     /// The image of a bundle could not be unpacked.
     pub const BUNDLE_UNPACK_FAILED: &str = "BundleUnpackFailed";
-    /// The InstallPlan is not there.
+    /// The InstallPlan does not exist.
     pub const INSTALL_PLAN_MISSING: &str = "InstallPlanMissing";
     /// The InstallPlan is not complete.
     pub const INSTALL_PLAN_PENDING: &str = "InstallPlanPending";
@@ -54,21 +54,21 @@ pub mod condition_type {
     pub const PACKAGE_DEPRECATED: &str = "PackageDeprecated";
     /// The channel is deprecated.
     pub const CHANNEL_DEPRECATED: &str = "ChannelDeprecated";
-    /// The bundle that is installed is deprecated.
+    /// The installed bundle is deprecated.
     pub const BUNDLE_DEPRECATED: &str = "BundleDeprecated";
-    /// Package, channel or bundle are deprecated.
+    /// The package, channel or bundle is deprecated.
     pub const DEPRECATED: &str = "Deprecated";
 }
 
-/// A Subscription, read where it lies in its JSON.
+/// A view of a Subscription, which borrows its JSON.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Subscription<'a> {
-    /// The whole.
+    /// The whole object.
     pub json: &'a Value,
 }
 
 impl<'a> Subscription<'a> {
-    /// Reads it where it lies.
+    /// Creates a view.
     pub const fn of(json: &'a Value) -> Self {
         Self { json }
     }
@@ -88,7 +88,7 @@ impl<'a> Subscription<'a> {
         self.spec("name")
     }
 
-    /// `spec.channel`; empty: the package's default one.
+    /// `spec.channel`; empty for the package's default channel.
     pub fn channel(self) -> &'a str {
         self.spec("channel")
     }
@@ -113,7 +113,7 @@ impl<'a> Subscription<'a> {
         Approval::from(self.approval_text())
     }
 
-    /// The same as it stands.
+    /// `spec.installPlanApproval` as text.
     pub fn approval_text(self) -> &'a str {
         self.spec("installPlanApproval")
     }
@@ -122,7 +122,7 @@ impl<'a> Subscription<'a> {
         object::text(self.json, &["spec", field])
     }
 
-    /// `status.currentCSV`: what resolution chose last.
+    /// `status.currentCSV`: the last result of the resolution.
     pub fn current_csv(self) -> &'a str {
         object::text(self.json, &["status", "currentCSV"])
     }
@@ -137,7 +137,7 @@ impl<'a> Subscription<'a> {
         State::from(object::text(self.json, &["status", "state"]))
     }
 
-    /// `status.installPlanRef.name`; empty: it refers to none.
+    /// `status.installPlanRef.name`; empty when none.
     pub fn plan_name(self) -> &'a str {
         object::text(self.json, &["status", "installPlanRef", "name"])
     }

@@ -1,6 +1,6 @@
-//! Words with a fixed meaning in fields of objects, such as phases.
+//! Enums of words with a fixed meaning in fields of objects, such as phases.
 
-/// Makes an enum of words. The first is the default; a word that is none of them reads as `Other`.
+/// Declares an enum of words. The first is the default; an unknown word is read as `Other`.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $(#[$first_doc:meta])* $first:ident = $first_word:literal, $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$doc])*
@@ -11,12 +11,12 @@ macro_rules! words {
             #[default]
             $first,
             $($(#[$variant_doc])* #[doc = concat!("`", $word, "`")] $variant,)*
-            /// Any other word.
+            /// An unknown word.
             Other,
         }
 
         impl $name {
-            /// The word as it stands in an object; empty for any other.
+            /// Returns the word as in objects; empty for `Other`.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     Self::$first => $first_word,

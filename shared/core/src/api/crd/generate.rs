@@ -1,6 +1,6 @@
-//! Makes the CustomResourceDefinitions of OLM's kinds from [`types`](super::types).
+//! Generates the CustomResourceDefinitions of OLM's kinds from [`types`](super::types).
 //!
-//! The schemas are structural, as `apiextensions.k8s.io/v1` asks for: self-contained, without `$ref` and type unions.
+//! The schemas are structural, as `apiextensions.k8s.io/v1` requires: self-contained, without `$ref` and type unions.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -16,7 +16,7 @@ use super::types::operator_group::{OperatorGroup, OperatorGroupV1Alpha2};
 use super::types::subscription::Subscription;
 use crate::api::kinds::OLM as GROUP;
 
-/// All eight, by kind, as the types say today. They belong into `crds.json`, from where [`all`](super::all) takes them.
+/// Returns all eight, by kind, generated from the types. They are stored in `crds.json`, which [`all`](super::all) reads.
 pub fn generate() -> Vec<Value> {
     DEFINITIONS.iter().map(Definition::crd).collect()
 }
@@ -33,7 +33,7 @@ struct Version {
     name: &'static str,
     stored: bool,
     schema: fn() -> Value,
-    /// Name, type, path, and what it shows.
+    /// Name, type, path, and description.
     columns: &'static [[&'static str; 4]],
 }
 
@@ -201,7 +201,7 @@ impl Version {
     }
 }
 
-/// The structural schema of a view, with the fields that every object has.
+/// Returns the structural schema of a type, with the fields of every object.
 fn schema<T: JsonSchema>() -> Value {
     let generator = SchemaSettings::openapi3().with(|s| s.inline_subschemas = true).into_generator();
     let mut schema = structural(generator.into_root_schema_for::<T>().to_value());
@@ -211,9 +211,9 @@ fn schema<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Makes a schema structural.
+/// Converts a schema to a structural one.
 ///
-/// Defaults of the Rust types are dropped, `x-default` is what the API server should fill in; a null takes a keyword away.
+/// Defaults of the Rust types are dropped; `x-default` is the default that the API server sets; a null removes a keyword.
 fn structural(schema: Value) -> Value {
     let Value::Object(map) = schema else { return schema };
     let map = without_null_type(map);
@@ -225,7 +225,7 @@ fn structural(schema: Value) -> Value {
                 out.insert("default".to_owned(), value);
                 continue;
             }
-            // A doc comment's lines are those of the source file.
+            // The line breaks of a doc comment are those of the source file.
             "description" => value.as_str().map(|text| text.replace('\n', " ").into()).unwrap_or_default(),
             "properties" => match value {
                 Value::Object(properties) => properties.into_iter().map(|(k, v)| (k, structural(v))).collect(),
@@ -241,7 +241,7 @@ fn structural(schema: Value) -> Value {
     Value::Object(out)
 }
 
-/// `type: [T, null]` is T, and `anyOf: [S, {type: null}]` is S: absent is how an optional field is left out.
+/// Converts `type: [T, null]` to T, and `anyOf: [S, {type: null}]` to S: an optional field is left out instead of null.
 fn without_null_type(mut map: Map<String, Value>) -> Map<String, Value> {
     if let Some(Value::Array(types)) = map.get("type") {
         let type_ = types.iter().find(|t| *t != "null").cloned();

@@ -1,10 +1,12 @@
-//! The schemas of Kubernetes' own types, as OLM's CRDs embed them: those of `kubernetes.json`, which tests/go-types makes.
+//! The schemas of Kubernetes' own types, as OLM's CRDs embed them: those of `kubernetes.json`, which tests/go-types
+//! generates.
 //!
-//! Kubernetes' published OpenAPI (and so k8s-openapi) lacks what a CRD's schema says: list and map types, defaults, patterns.
+//! Kubernetes' published OpenAPI (and thus k8s-openapi) lacks parts of a CRD's schema: list and map types, defaults,
+//! patterns.
 //!
-//! They have no descriptions. Types whose fields users of OLM's kinds have to know (conditions, references, selectors, rules) are
-//! described by doc comments of their own here and in [`parts`](super::types::parts); the others, mainly parts of pods, are as in
-//! Kubernetes' own documentation.
+//! They have no descriptions. Types whose fields users of OLM's kinds need to know (conditions, references, selectors,
+//! rules) are described by doc comments here and in [`parts`](super::types::parts); the others, mainly parts of pods, are
+//! described in the Kubernetes documentation.
 
 use std::sync::LazyLock;
 
@@ -14,12 +16,13 @@ use serde_json::{Map, Value};
 static SCHEMAS: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("kubernetes.json")).unwrap_or_default());
 
-/// The schema of a type by its name in Kubernetes (`io.k8s.api.core.v1.Affinity`), complete in itself. Defaults are `x-default`.
+/// Returns the self-contained schema of a type by its name in Kubernetes (`io.k8s.api.core.v1.Affinity`). Defaults are
+/// `x-default`.
 fn schema(name: &str) -> Schema {
     SCHEMAS.get(name).and_then(|schema| expand(schema).try_into().ok()).unwrap_or_default()
 }
 
-/// Replaces the schema of a type by that of one of Kubernetes' own types, but keeps its descriptions.
+/// Replaces the schema of a type by that of one of Kubernetes' own types, preserving its descriptions.
 pub(crate) fn of_kubernetes(name: &'static str) -> impl FnMut(&mut Schema) {
     move |own| {
         let mut kubernetes = schema(name).to_value();
@@ -30,7 +33,7 @@ pub(crate) fn of_kubernetes(name: &'static str) -> impl FnMut(&mut Schema) {
     }
 }
 
-/// Copies the descriptions of one schema to the same places of another.
+/// Copies the descriptions of one schema to the same paths of another.
 fn describe(schema: &mut Value, own: &Value) {
     let Value::Object(schema) = schema else { return };
     if let Some(description) = own.get("description") {
@@ -45,7 +48,7 @@ fn describe(schema: &mut Value, own: &Value) {
     }
 }
 
-/// Makes types that only stand for a schema.
+/// Declares types that only represent a schema.
 macro_rules! types {
     ($($name:ident = $kubernetes:literal,)+) => {
         $(
@@ -99,7 +102,7 @@ pub struct RuleWithOperations {
     pub scope: String,
 }
 
-/// Replaces references by what they refer to.
+/// Replaces references by the referenced schemas.
 fn expand(schema: &Value) -> Value {
     match schema {
         Value::Object(map) => {
@@ -123,7 +126,7 @@ fn expand(schema: &Value) -> Value {
     }
 }
 
-/// Adds a schema to one: properties and required names are joined, all else is overwritten.
+/// Merges a schema into another: properties and required names are joined, other keywords are overwritten.
 fn merge(out: &mut Map<String, Value>, schema: Value) {
     let Value::Object(map) = schema else { return };
     for (key, value) in map {

@@ -4,7 +4,7 @@
 //!   types --------+
 //!   kubernetes ---+--> generate --(a house test)--> crds.json --> all
 //! ```
-//! They are data when the program runs, so that neither the generator nor what it is told about the types is in the plugins.
+//! They are data at runtime, so that neither the generator nor its type information is part of the plugins.
 
 pub mod generate;
 pub mod kubernetes;
@@ -17,7 +17,7 @@ use serde_json::Value;
 static ALL: LazyLock<Vec<Value>> =
     LazyLock::new(|| serde_json::from_str(include_str!("crds.json")).unwrap_or_default());
 
-/// All eight, by kind. Read once, at the first call, in a few milliseconds.
+/// Returns all eight, by kind. They are parsed at the first call, within a few milliseconds.
 pub fn all() -> Vec<Value> {
     ALL.clone()
 }

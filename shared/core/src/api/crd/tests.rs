@@ -2,7 +2,7 @@ use serde_json::Map;
 
 use super::*;
 
-/// Every schema in a value, with its path.
+/// Visits every schema in a value, with its path.
 fn schemas<'a>(path: &str, schema: &'a Value, see: &mut impl FnMut(&str, &'a Map<String, Value>)) {
     let Value::Object(map) = schema else { return };
     see(path, map);

@@ -1,9 +1,9 @@
 //! Objects as OLM's Go code writes them.
 //!
 //! OLM decodes an object into Go structs and encodes it again: fields in the struct's order, zero values of fields without
-//! `omitempty` added, nulls and empty optional fields dropped, quantities and times in canonical form. What it publishes and what
-//! it hashes are such encodings. A table of types and one interpreter give the same, with one difference: fields that the
-//! table does not know are kept, not lost.
+//! `omitempty` added, nulls and empty optional fields dropped, quantities and times in canonical form. OLM writes and
+//! hashes such encodings. A table of types and one interpreter give the same result, with one difference: fields that the
+//! table does not contain are preserved, not lost.
 
 mod table;
 
@@ -38,19 +38,19 @@ impl GoType {
     pub const OPERATOR_GROUP: Self = Self("OperatorGroup");
     /// OLM's description of a webhook in a ClusterServiceVersion.
     pub const WEBHOOK_DESCRIPTION: Self = Self("WebhookDescription");
-    /// What a Role's name is hashed from: `{name, permission: {serviceAccountName, rules}}`.
+    /// The input of the hash in a Role's name: `{name, permission: {serviceAccountName, rules}}`.
     pub const ROLE_NAME: Self = Self("RoleName");
-    /// What a ClusterRole's name is hashed from: `{name, namespace, permission}`.
+    /// The input of the hash in a ClusterRole's name: `{name, namespace, permission}`.
     pub const CLUSTER_ROLE_NAME: Self = Self("ClusterRoleName");
-    /// What a binding's `olm.permissions.hash` is made from: `{RoleRef, Subjects}`.
+    /// The input of a binding's `olm.permissions.hash`: `{RoleRef, Subjects}`.
     pub const BINDING_HASH: Self = Self("BindingHash");
 
-    /// The type of that name (`Role`, `LabelSelector`, …), if the table knows it.
+    /// Returns the type of that name (`Role`, `LabelSelector`, …), if the table contains it.
     pub fn named(name: &str) -> Option<Self> {
         table::structure(name).map(|(name, _)| Self(name))
     }
 
-    /// The type of an object, by its group and kind.
+    /// Returns the type of an object, by its group and kind.
     pub fn of(object: &Value) -> Option<Self> {
         let gvk = object::gvk(object);
         let known = match gvk.group.as_str() {
@@ -60,19 +60,19 @@ impl GoType {
         if known { Self::named(&gvk.kind) } else { None }
     }
 
-    /// The value after Go has decoded and encoded it. Parts of a wrong type stay as they are.
+    /// Returns the value as decoded and encoded by Go. Parts of a wrong type are not changed.
     pub fn normalise(self, value: &Value) -> Value {
         normalise(&table::kind(self.0), value)
     }
 
-    /// The same as Go code has it that makes something else of the value: fields that the table does not know are lost, and
-    /// names that differ only in case are known.
+    /// Like [`Self::normalise`], as in Go code that converts the value to another one: fields that the table does not
+    /// contain are lost, and field names are matched case-insensitively.
     pub fn known(self, value: &Value) -> Value {
         let kind = table::kind(self.0);
         normalise(&kind, &known(&kind, value))
     }
 
-    /// The value as `json.Marshal` writes it: compact, fields in Go's order, `<`, `>` and `&` escaped; unknown fields last.
+    /// Encodes the value like `json.Marshal`: compact, fields in Go's order, `<`, `>` and `&` escaped; unknown fields last.
     pub fn encode(self, value: &Value) -> String {
         let kind = table::kind(self.0);
         let mut out = String::new();
@@ -156,7 +156,7 @@ fn known(kind: &Kind, value: &Value) -> Value {
     }
 }
 
-/// Is that what Go's `omitempty` drops? Never a struct, and a pointer only when nil.
+/// Returns whether Go's `omitempty` drops the value: never a struct, and a pointer only when nil.
 fn is_empty(kind: &Kind, value: &Value) -> bool {
     match kind {
         Kind::Pointer(_) => value.is_null(),
@@ -230,7 +230,7 @@ fn write_entries<'a>(entries: impl Iterator<Item = (&'a str, &'a Value, &'a Kind
     out.push('}');
 }
 
-/// Go writes a float without exponent from 1e-6 up to 1e21, and a whole one without a point.
+/// Go writes a float without exponent from 1e-6 up to 1e21, and an integral one without a point.
 fn write_number(number: &Number, out: &mut String) {
     let written = match number.as_f64() {
         Some(float) if number.is_f64() => {

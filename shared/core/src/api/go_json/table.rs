@@ -1,9 +1,9 @@
-//! The table of Go types: how `encoding/json` writes each field, read once from `kubernetes.txt` and `olm.txt`.
+//! The table of Go types: how `encoding/json` writes each field, parsed once from `kubernetes.txt` and `olm.txt`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// How a Go value is written.
+/// The encoding of a Go value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A string or a named string type.
@@ -16,23 +16,23 @@ pub(super) enum Kind {
     Bytes,
     /// `metav1.Time`: RFC 3339, whole seconds, UTC.
     Time,
-    /// `metav1.MicroTime`: the same with microseconds.
+    /// `metav1.MicroTime`: like `metav1.Time`, with microseconds.
     MicroTime,
-    /// `resource.Quantity`, canonicalised.
+    /// `resource.Quantity`, in canonical form.
     Quantity,
     /// `intstr.IntOrString`: zero is the number 0.
     IntOrString,
-    /// Carried as it is: `RawExtension`, `json.RawMessage`, …
+    /// Not changed: `RawExtension`, `json.RawMessage`, …
     Raw,
-    /// A pointer: absent is `null`.
+    /// A pointer: missing is `null`.
     Pointer(Box<Self>),
-    /// A slice: absent is `null`.
+    /// A slice: missing is `null`.
     Slice(Box<Self>),
-    /// A map with strings for keys: absent is `null`.
+    /// A map with strings as keys: missing is `null`.
     Map(Box<Self>),
     /// A struct of that name.
     Struct(&'static str),
-    /// An object, or the objects of a list, are such a struct; anything else is carried as it is.
+    /// Objects, or the objects of a list, are such a struct; other values are not changed.
     Some(&'static str),
 }
 
@@ -55,7 +55,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     table
 });
 
-/// The name of a struct as the table holds it, and its fields in Go's order.
+/// Returns the name of a struct in the table, and its fields in Go's order.
 pub(super) fn structure(name: &str) -> Option<(&'static str, &'static [Field])> {
     TABLE.get_key_value(name).map(|(name, fields)| (*name, fields.as_slice()))
 }
@@ -88,7 +88,7 @@ fn read(text: &'static str, table: &mut Table) {
     }
 }
 
-/// Reads a kind as the table writes it; a word that is no basic kind is the name of a struct.
+/// Parses a kind of the table; a word that is not a basic kind is the name of a struct.
 pub(super) fn kind(text: &'static str) -> Kind {
     let boxed = |text| Box::new(kind(text));
     if let Some(inner) = text.strip_prefix('*') {

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn every_type_that_is_named_is_in_the_table() {
+fn every_referenced_type_is_in_the_table() {
     fn check(kind: &Kind) {
         match kind {
             Kind::Pointer(inner) | Kind::Slice(inner) | Kind::Map(inner) => check(inner),
@@ -45,7 +45,7 @@ fn go_s_order_zero_values_and_escapes() {
 }
 
 #[test]
-fn what_is_absent_but_not_optional_is_written() {
+fn missing_mandatory_fields_are_written() {
     assert_eq!(
         GoType::DEPLOYMENT_SPEC.encode(&json!({})),
         r#"{"selector":null,"template":{"metadata":{},"spec":{"containers":null}},"strategy":{}}"#
@@ -54,7 +54,7 @@ fn what_is_absent_but_not_optional_is_written() {
 }
 
 #[test]
-fn wrong_types_are_carried() {
+fn wrong_types_are_preserved() {
     let spec = json!({"replicas": "many", "selector": null, "template": 7, "strategy": {}});
     assert_eq!(GoType::DEPLOYMENT_SPEC.normalise(&spec), spec);
 }
