@@ -217,8 +217,8 @@ mod tests {
             (json!({ "manifests": [{ "kind": "Pod", "name": "a" }, { "name": "b" }] }), "manifests[1].kind is missing"),
         ] {
             let mut steps = [step("v1", "Pod", "a", None)];
-            let told = mark(&mut steps, &[json!({ "type": "olm.manifests.optional", "value": value })]);
-            assert_eq!(told, [problem]);
+            let problems = mark(&mut steps, &[json!({ "type": "olm.manifests.optional", "value": value })]);
+            assert_eq!(problems, [problem]);
             assert!(steps[0].get("optional").is_none());
         }
     }

@@ -309,8 +309,8 @@ fn copies_and_permissions_are_deleted_when_the_group_targets_nothing() {
         failed["status"]["reason"] = "NoTargetNamespaces".into();
         world.apply(failed);
         settle(&mut world);
-        let nobody: &[&str] = &[];
-        assert_eq!(copies(&world), nobody, "although its annotation is unchanged");
+        let none: &[&str] = &[];
+        assert_eq!(copies(&world), none, "although its annotation is unchanged");
         assert!(!rbac(&world).contains_key("ClusterRole") && !rbac(&world).contains_key("ClusterRoleBinding"));
     }
 }
@@ -376,9 +376,9 @@ fn a_copy_without_its_label_gets_it_again_or_is_deleted() {
     world.turned(&stripped);
     world.apply(stripped.clone());
     let plan = planned(&world);
-    let [Action::Update(mended)] = &plan.actions[..] else { panic!("{plan:?}") };
-    assert_eq!(mended["metadata"]["labels"]["olm.copiedFrom"], "garden");
-    assert_eq!(mended["metadata"]["finalizers"], json!(["mine/too"]), "otherwise it would be treated as an original");
+    let [Action::Update(restored)] = &plan.actions[..] else { panic!("{plan:?}") };
+    assert_eq!(restored["metadata"]["labels"]["olm.copiedFrom"], "garden");
+    assert_eq!(restored["metadata"]["finalizers"], json!(["mine/too"]), "otherwise it would be treated as an original");
 
     world.delete(&kind::CLUSTER_SERVICE_VERSION, &("garden".into(), "rose.v1".into()), "csv", 9);
     assert!(matches!(&planned(&world).actions[..], [Action::Delete { uid, .. }] if uid == "stripped"));
@@ -463,12 +463,12 @@ fn olm_config_reports_when_copies_are_as_desired() {
         |status: &str, reason: &str, message: &str| Some((status.to_owned(), reason.to_owned(), message.to_owned()));
     let enabled = "Copied CSVs are enabled and present across the cluster";
     assert_eq!(condition_written(&world), say("False", "CopiedCSVsEnabled", enabled));
-    let told =
+    let reported =
         json!([{"type": "DisabledCopiedCSVs", "status": "False", "reason": "CopiedCSVsEnabled", "message": enabled}]);
-    world.apply(config(false, &told));
-    assert_eq!(condition_written(&world), None, "told already");
+    world.apply(config(false, &reported));
+    assert_eq!(condition_written(&world), None, "already reported");
 
-    world.apply(config(true, &told));
+    world.apply(config(true, &reported));
     assert_eq!(condition_written(&world), None, "copies are being deleted");
     settle(&mut world);
     let disabled = "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode";
@@ -493,8 +493,11 @@ fn olm_config_reports_when_copies_cannot_be_created() {
     let key = FactKey::Refusals(Key::new(Controller::CopiedCsv, "garden", "rose.v1"));
     world.learn(key.clone(), Some(Fact::Refusals(vec![refusal])));
     let missing = "Copied CSVs are enabled and at least one copied CSVs is missing";
-    let told = condition_written(&world).unwrap();
-    assert_eq!((told.0.as_str(), told.1.as_str(), told.2.as_str()), ("False", "CopiedCSVsEnabled", missing));
+    let reported = condition_written(&world).unwrap();
+    assert_eq!(
+        (reported.0.as_str(), reported.1.as_str(), reported.2.as_str()),
+        ("False", "CopiedCSVsEnabled", missing)
+    );
     world.learn(key, None);
     assert_eq!(condition_written(&world), None, "being created");
 }

@@ -40,7 +40,7 @@ impl<'w> ServingCertificate<'w> {
         let hash = certificate::authority_hash(std::str::from_utf8(&pem).ok()?);
         let good = serving.issuer == authority.subject
             && hosts.iter().all(|host| serving.hosts.contains(host))
-            && object::annotation(secret, AUTHORITY_HASH).is_none_or(|told| told == hash);
+            && object::annotation(secret, AUTHORITY_HASH).is_none_or(|recorded| recorded == hash);
         let not_after = authority.not_after.min(serving.not_after);
         good.then_some(Self {
             bundle,

@@ -115,10 +115,10 @@ fn role_and_binding_are_created_and_restored() {
     edited["metadata"]["labels"]["mine"] = "yes".into();
     world.apply(edited);
     world.apply(binding);
-    let mut mended = role;
-    mended["metadata"]["labels"]["mine"] = "yes".into();
-    assert_eq!(planned(&world), Plan::act(vec![Action::Update(mended.clone())]));
-    world.apply(mended);
+    let mut restored = role;
+    restored["metadata"]["labels"]["mine"] = "yes".into();
+    assert_eq!(planned(&world), Plan::act(vec![Action::Update(restored.clone())]));
+    world.apply(restored);
     assert_eq!(planned(&world), Plan::nothing());
 }
 

@@ -102,17 +102,17 @@ fn several_groups_in_a_namespace_are_reported_on_each() {
         "message": "Multiple OperatorGroup found in the same namespace", "lastTransitionTime": NOW,
     });
     let settled = json!({"namespaces": [""], "lastUpdated": "then"});
-    let mut told = settled.clone();
-    told["conditions"] = json!([condition]);
+    let mut reported = settled.clone();
+    reported["conditions"] = json!([condition]);
     let mut other = group(&json!({}), &json!({}), &settled);
     other["metadata"]["name"] = "other".into();
 
     let two = world(&[group(&json!({}), &json!({}), &settled), other.clone()]);
     let expected = json!({"namespaces": [""], "lastUpdated": NOW, "conditions": [condition]});
     assert_eq!(status_written(&planned(&two)), Some(&expected));
-    let two = world(&[group(&json!({}), &json!({}), &told), other]);
+    let two = world(&[group(&json!({}), &json!({}), &reported), other]);
     assert_eq!(status_written(&planned(&two)), None);
-    let one = world(&[group(&json!({}), &json!({}), &told)]);
+    let one = world(&[group(&json!({}), &json!({}), &reported)]);
     assert_eq!(status_written(&planned(&one)), Some(&json!({"namespaces": [""], "lastUpdated": NOW})));
 }
 

@@ -132,10 +132,10 @@ impl<'w> Job<'_, 'w, '_> {
         match known(&kind::ROLE) {
             None => actions.push(Action::Create(role)),
             Some(known) if !object::list(known, &["rules"]).contains(&role["rules"][0]) => {
-                let mut mended = known.clone();
+                let mut restored = known.clone();
                 let rules = object::list(known, &["rules"]).iter().chain([&role["rules"][0]]);
-                mended["rules"] = rules.cloned().collect();
-                actions.push(Action::Update(mended));
+                restored["rules"] = rules.cloned().collect();
+                actions.push(Action::Update(restored));
             }
             Some(_) => {}
         }

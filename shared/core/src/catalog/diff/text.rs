@@ -76,14 +76,14 @@ fn one_package(f: &mut fmt::Formatter<'_>, package: &Package) -> fmt::Result {
         for Entry { name, change, fields } in entries {
             writeln!(f, "    {} {name}", sign(*change))?;
             // The edges of a removed entry are irrelevant.
-            let told = fields.iter().filter(|_| *change != Change::Removed);
-            told.clone().try_for_each(|field| one_field(f, 3, field))?;
+            let shown = fields.iter().filter(|_| *change != Change::Removed);
+            shown.clone().try_for_each(|field| one_field(f, 3, field))?;
         }
     }
     for Bundle { name, version: _, change, fields } in bundles {
         writeln!(f, "  {} bundle {name}", sign(*change))?;
-        let told = fields.iter().filter(|_| *change == Change::Changed);
-        told.clone().try_for_each(|field| one_field(f, 2, field))?;
+        let shown = fields.iter().filter(|_| *change == Change::Changed);
+        shown.clone().try_for_each(|field| one_field(f, 2, field))?;
     }
     Ok(())
 }

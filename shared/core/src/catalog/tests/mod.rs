@@ -202,9 +202,9 @@ fn malformed_optional_manifests_are_only_a_warning() {
     ] {
         let property = format!("- {{type: olm.manifests.optional, value: {value}}}\n- {{type: olm.gvk.required");
         let load = load_text(&CATALOG.replace("- {type: olm.gvk.required", &property));
-        let told: Vec<&str> = load.findings.iter().map(|f| f.message.as_str()).collect();
+        let messages: Vec<&str> = load.findings.iter().map(|f| f.message.as_str()).collect();
         let expected = problem.map(|why| format!("property[1] of type olm.manifests.optional: {why}"));
-        assert_eq!(told, Vec::from_iter(expected.as_deref()), "{value}");
+        assert_eq!(messages, Vec::from_iter(expected.as_deref()), "{value}");
         assert!(refused(&load).is_empty());
         assert!(load.findings.iter().all(|f| f.severity == crate::finding::Severity::Warning));
     }

@@ -85,8 +85,8 @@ fn a_replaced_connection_is_reported() {
     let (known, _) = written(&plan_at(&grpc(ADDRESS), &ready(0, false), at(0)));
     let known = known.unwrap();
     assert_eq!(written(&plan_at(&known, &ready(30, false), at(30))).0, None, "the controllers were restarted");
-    let (anew, _) = written(&plan_at(&known, &ready(30, true), at(31)));
-    let anew = anew.unwrap();
-    assert_eq!(times(&anew).1, "2026-11-21T12:00:30Z");
-    assert_eq!(plan_at(&anew, &ready(30, true), at(32)), Plan::nothing(), "once");
+    let (reconnected, _) = written(&plan_at(&known, &ready(30, true), at(31)));
+    let reconnected = reconnected.unwrap();
+    assert_eq!(times(&reconnected).1, "2026-11-21T12:00:30Z");
+    assert_eq!(plan_at(&reconnected, &ready(30, true), at(32)), Plan::nothing(), "once");
 }

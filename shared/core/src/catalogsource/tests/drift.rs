@@ -39,21 +39,21 @@ fn edit(id: &str, pointer: &str, value: Value) -> Vec<String> {
 
 #[test]
 fn relevant_edits_are_reverted() {
-    let anew = |kind: &str| [format!("delete {kind}"), format!("create {kind}")];
+    let recreated = |kind: &str| [format!("delete {kind}"), format!("create {kind}")];
     assert_eq!(after(|_| {}).0, [""; 0]);
     // Rules that allow more than the generated ones.
     let policy = "NetworkPolicy/pictures-grpc-server";
     let rule = json!([{ "ports": [{ "port": "foobar", "protocol": "TCP" }] }]);
-    assert_eq!(edit(policy, "/spec/egress", rule.clone()), anew("NetworkPolicy"));
-    assert_eq!(edit(policy, "/spec/ingress/0/from", json!([{ "podSelector": {} }])), anew("NetworkPolicy"));
-    assert_eq!(edit(policy, "/metadata/labels/olm.catalogSource", Value::Null), anew("NetworkPolicy"));
-    assert_eq!(edit("NetworkPolicy/pictures-unpack-bundles", "/spec/egress", rule), anew("NetworkPolicy"));
+    assert_eq!(edit(policy, "/spec/egress", rule.clone()), recreated("NetworkPolicy"));
+    assert_eq!(edit(policy, "/spec/ingress/0/from", json!([{ "podSelector": {} }])), recreated("NetworkPolicy"));
+    assert_eq!(edit(policy, "/metadata/labels/olm.catalogSource", Value::Null), recreated("NetworkPolicy"));
+    assert_eq!(edit("NetworkPolicy/pictures-unpack-bundles", "/spec/egress", rule), recreated("NetworkPolicy"));
     assert_eq!(edit(policy, "/metadata/annotations", json!({ "mine": "1" })), [""; 0]);
 
     let service = "Service/pictures";
-    assert_eq!(edit(service, "/spec/selector/app", "mine".into()), anew("Service"));
-    assert_eq!(edit(service, "/spec/ports/0/targetPort", 1.into()), anew("Service"));
-    assert_eq!(edit(service, "/metadata/labels/olm.service-spec-hash", Value::Null), anew("Service"));
+    assert_eq!(edit(service, "/spec/selector/app", "mine".into()), recreated("Service"));
+    assert_eq!(edit(service, "/spec/ports/0/targetPort", 1.into()), recreated("Service"));
+    assert_eq!(edit(service, "/metadata/labels/olm.service-spec-hash", Value::Null), recreated("Service"));
     assert_eq!(edit(service, "/spec/ports/0/protocol", "TCP".into()), [""; 0], "a default");
     assert_eq!(edit(service, "/spec/clusterIP", "10.0.0.1".into()), [""; 0], "set by the API server");
 

@@ -63,8 +63,8 @@ fn an_address_is_connected_to_and_its_state_reported() {
     use ConnectionState::{Ready, TransientFailure};
     let grpc = grpc(ADDRESS);
     assert_eq!(plan(Some(&grpc), None).actions, [connect(ADDRESS)]);
-    let told = plan(Some(&grpc), Some(fact(ADDRESS, Ready)));
-    let [Action::UpdateStatus(ready)] = &told.actions[..] else { panic!("{told:?}") };
+    let reported = plan(Some(&grpc), Some(fact(ADDRESS, Ready)));
+    let [Action::UpdateStatus(ready)] = &reported.actions[..] else { panic!("{reported:?}") };
     assert_eq!(
         ready["status"],
         json!({
@@ -84,8 +84,8 @@ fn an_address_is_connected_to_and_its_state_reported() {
 #[test]
 fn the_status_stays_until_a_new_connection_has_an_outcome() {
     use ConnectionState::{Connecting, Idle, Ready, TransientFailure};
-    let told = plan(Some(&grpc(ADDRESS)), Some(fact(ADDRESS, Ready)));
-    let [Action::UpdateStatus(ready)] = &told.actions[..] else { panic!("{told:?}") };
+    let reported = plan(Some(&grpc(ADDRESS)), Some(fact(ADDRESS, Ready)));
+    let [Action::UpdateStatus(ready)] = &reported.actions[..] else { panic!("{reported:?}") };
     let later = |state| CatalogFact { since: now() + SignedDuration::from_hours(1), ..fact(ADDRESS, state) };
     for state in [Idle, Connecting, Ready] {
         assert_eq!(plan(Some(ready), Some(later(state))).actions, [], "{state:?}");
@@ -93,8 +93,8 @@ fn the_status_stays_until_a_new_connection_has_an_outcome() {
     let refused = CatalogFact { error: Some("connection refused".to_owned()), ..later(TransientFailure) };
     assert_eq!(plan(Some(ready), Some(refused.clone())).actions.len(), 1);
     // Repeated failures are reported once.
-    let told = plan(Some(ready), Some(refused.clone()));
-    let [Action::UpdateStatus(failed)] = &told.actions[..] else { panic!("{told:?}") };
+    let reported = plan(Some(ready), Some(refused.clone()));
+    let [Action::UpdateStatus(failed)] = &reported.actions[..] else { panic!("{reported:?}") };
     assert_eq!(plan(Some(failed), Some(refused)).actions, []);
     // A lost connection is reported.
     let lost = CatalogFact { snapshot: Some(Arc::new(Snapshot::default())), ..later(Idle) };
@@ -109,8 +109,8 @@ fn a_deleted_catalog_is_disconnected_but_not_a_local_directory() {
     assert_eq!(plan(None, Some(fact("", ConnectionState::Ready))), Plan::nothing());
     assert_eq!(plan(None, None), Plan::nothing());
     // A directory replaces what its CatalogSource specifies.
-    let told = plan(Some(&grpc(ADDRESS)), Some(fact("", ConnectionState::Ready)));
-    assert!(matches!(told.actions[..], [Action::UpdateStatus(_)]), "{told:?}");
+    let reported = plan(Some(&grpc(ADDRESS)), Some(fact("", ConnectionState::Ready)));
+    assert!(matches!(reported.actions[..], [Action::UpdateStatus(_)]), "{reported:?}");
 }
 
 #[test]
@@ -121,17 +121,17 @@ fn invalid_specs_are_reported_once() {
         (json!({ "sourceType": "grpc" }), "image and address unset: at least one must be set for sourcetype: grpc"),
         (json!({ "sourceType": "carrier-pigeon" }), "unknown sourcetype: carrier-pigeon"),
     ] {
-        let told = plan(Some(&source(spec)), None);
-        let [Action::UpdateStatus(invalid)] = &told.actions[..] else { panic!("{told:?}") };
+        let reported = plan(Some(&source(spec)), None);
+        let [Action::UpdateStatus(invalid)] = &reported.actions[..] else { panic!("{reported:?}") };
         assert_eq!(invalid["status"], json!({ "reason": "SpecInvalidError", "message": message }));
         let again = plan(Some(invalid), None);
         assert!(again.actions.is_empty(), "{again:?}");
         assert!(matches!(again.reasons[..], [Reason::Invalid { .. }]));
         // Once fixed, the error is removed.
-        let mut mended = invalid.clone();
-        mended["spec"] = json!({ "sourceType": "grpc", "address": ADDRESS });
-        let told = plan(Some(&mended), Some(fact(ADDRESS, ConnectionState::Ready)));
-        let [Action::UpdateStatus(valid)] = &told.actions[..] else { panic!("{told:?}") };
+        let mut fixed = invalid.clone();
+        fixed["spec"] = json!({ "sourceType": "grpc", "address": ADDRESS });
+        let reported = plan(Some(&fixed), Some(fact(ADDRESS, ConnectionState::Ready)));
+        let [Action::UpdateStatus(valid)] = &reported.actions[..] else { panic!("{reported:?}") };
         assert!(valid["status"].get("reason").is_none() && valid["status"].get("message").is_none());
     }
 }
@@ -174,10 +174,10 @@ fn images_and_config_maps_are_read_without_an_object() {
     );
     // A failed pull is reported; the content that was read stays in use.
     let lost = CatalogFact { error: Some("no answer".to_owned()), state: ConnectionState::TransientFailure, ..ready };
-    let told = plan(Some(&image), Some(lost));
-    assert_eq!(status(&told)["reason"], "RegistryServerError");
-    assert_eq!(status(&told)["message"], "couldn't connect to registry - no answer");
-    assert!(told.reasons[0].to_string().ends_with("what was read before is still used"), "{:?}", told.reasons);
+    let reported = plan(Some(&image), Some(lost));
+    assert_eq!(status(&reported)["reason"], "RegistryServerError");
+    assert_eq!(status(&reported)["message"], "couldn't connect to registry - no answer");
+    assert!(reported.reasons[0].to_string().ends_with("what was read before is still used"), "{:?}", reported.reasons);
     // Another tag is another target.
     let mut other = image.clone();
     other["spec"]["image"] = "registry.example.com/catalog:2".into();
@@ -201,9 +201,9 @@ fn images_and_config_maps_are_read_without_an_object() {
         error: Some("configmaps \"bundles\" not found".to_owned()),
         ..CatalogFact::new(target, ConnectionState::TransientFailure, now())
     };
-    let told = status(&plan(Some(&in_map), Some(missing)));
-    assert_eq!(told["reason"], "ConfigMapError");
-    assert_eq!(told["message"], "failed to get catalog config map bundles: configmaps \"bundles\" not found");
+    let reported = status(&plan(Some(&in_map), Some(missing)));
+    assert_eq!(reported["reason"], "ConfigMapError");
+    assert_eq!(reported["message"], "failed to get catalog config map bundles: configmaps \"bundles\" not found");
 }
 
 #[test]

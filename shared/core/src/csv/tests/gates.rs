@@ -153,8 +153,8 @@ fn edited_annotations_of_a_member_are_restored() {
         let mut edited = good.clone();
         edited["metadata"]["annotations"][key] = value.clone();
         let plan = planned(&[edited, group("og", &["field"])]);
-        let [Action::Update(mended)] = &plan.actions[..] else { panic!("{key} {value}: {plan:?}") };
-        assert_eq!(mended["metadata"]["annotations"], good["metadata"]["annotations"], "{key} {value}");
+        let [Action::Update(restored)] = &plan.actions[..] else { panic!("{key} {value}: {plan:?}") };
+        assert_eq!(restored["metadata"]["annotations"], good["metadata"]["annotations"], "{key} {value}");
     }
 }
 

@@ -72,8 +72,8 @@ fn groups_of_users_are_not_changed() {
 #[test]
 fn one_of_ours_suffices_or_another_namespace_is_needed() {
     let old = group("ours", &["a", "b"], Origin::Ours);
-    let (member, stranger) = (csv("rose.v1", &["MultiNamespace"]), csv("tulip.v1", &["OwnNamespace"]));
-    let world = world(&[&old, &member, &stranger]);
+    let (member, other) = (csv("rose.v1", &["MultiNamespace"]), csv("tulip.v1", &["OwnNamespace"]));
+    let world = world(&[&old, &member, &other]);
     let reader = Reader::new(&world);
     let there = membership::groups(&reader, "garden")[0];
     let decided = |targets: &[&str]| creation(&reader, "garden", &group("new", targets, Origin::Ours));
@@ -158,7 +158,7 @@ fn only_unused_groups_of_ours_are_deleted() {
                     members.iter().map(|csv| object::name(csv)).collect::<Vec<_>>().join(" ")
                 )
             }
-            Deletion::Free { group, subscriptions } => format!("{} goes, {}", group.name(), subscriptions.len()),
+            Deletion::Free { group, subscriptions } => format!("{} deleted, {}", group.name(), subscriptions.len()),
         }
     };
     let (fits, unfit) = (csv("rose.v1", &["OwnNamespace"]), csv("tulip.v1", &["AllNamespaces"]));
@@ -173,9 +173,13 @@ fn only_unused_groups_of_ours_are_deleted() {
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     assert_eq!(decided(&[&leaving, &fits], None), "ours is leaving");
     assert_eq!(decided(&[&ours, &theirs], None), "2 groups");
-    assert_eq!(decided(&[&ours, &theirs, &fits], Some("ours")), "ours goes, 0", "with two groups it is no member");
+    assert_eq!(
+        decided(&[&ours, &theirs, &fits], Some("ours")),
+        "ours deleted, 0",
+        "with two groups it is not a member"
+    );
     assert_eq!(decided(&[&ours, &theirs, &named], Some("ours")), "ours has tulip.v1");
     assert_eq!(decided(&[&ours, &fits], None), "ours has rose.v1");
     assert_eq!(decided(&[&ours, &named], None), "ours has tulip.v1");
-    assert_eq!(decided(&[&ours, &unfit, &copy, &subscription], None), "ours goes, 1");
+    assert_eq!(decided(&[&ours, &unfit, &copy, &subscription], None), "ours deleted, 1");
 }

@@ -104,10 +104,10 @@ fn fault(problem: &Problem) -> Option<String> {
             // OLM's choice among contradictions varies; the one found need not be among those recorded.
             let core: Vec<Rule> = core.iter().map(|i| rules[*i].clone()).collect();
             let messages: BTreeSet<String> = core.iter().map(|rule| rule.message.clone()).collect();
-            let told = Outcome::Unsat(messages.into_iter().collect());
-            let is_recorded = told == problem.result || problem.distinct_results.contains(&told);
+            let found = Outcome::Unsat(messages.into_iter().collect());
+            let is_recorded = found == problem.result || problem.distinct_results.contains(&found);
             let is_one = is_recorded || solve(&core, problem.variables.len()).is_err();
-            (!is_one).then(|| format!("{told:?} is not a contradiction"))
+            (!is_one).then(|| format!("{found:?} is not a contradiction"))
         }
         (ours, theirs) => Some(format!("{ours:?} instead of {theirs:?}")),
     }

@@ -1,4 +1,4 @@
-//! Parts of a type that are there for the schema only.
+//! Parts of a type that only contribute to the schema.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;

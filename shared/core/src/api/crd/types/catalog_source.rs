@@ -1,4 +1,4 @@
-//! CatalogSource: where bundles come from.
+//! CatalogSource: a source of bundles.
 
 use std::collections::BTreeMap;
 

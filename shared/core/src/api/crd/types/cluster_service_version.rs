@@ -1,4 +1,4 @@
-//! ClusterServiceVersion: one version of an operator: what it provides, needs, and how it is run.
+//! ClusterServiceVersion: one version of an operator, with its APIs, requirements and installation.
 
 use std::collections::BTreeMap;
 

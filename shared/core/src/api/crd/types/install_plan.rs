@@ -1,4 +1,4 @@
-//! InstallPlan: the objects that a resolution calls for, and how far they are made.
+//! InstallPlan: the objects that a resolution requires, and the state of their creation.
 
 use schemars::JsonSchema;
 

@@ -1,6 +1,7 @@
-//! OLM's kinds as types: the CustomResourceDefinitions are generated from them, and from their comments, which `kubectl explain` prints.
+//! OLM's kinds as types. The CustomResourceDefinitions are generated from them and from their doc comments, which `kubectl explain`
+//! prints.
 //!
-//! Nothing is read into them: objects stay JSON, and the views of [`api`](crate::api) read it.
+//! Objects are not deserialized into them: they stay JSON, which the views of [`api`](crate::api) read.
 
 pub mod carried;
 pub mod catalog_source;

@@ -1,4 +1,4 @@
-//! OLMConfig: the settings of OLM itself; there is one, named `cluster`.
+//! OLMConfig: the configuration of OLM itself; only the object `cluster` has an effect.
 
 use schemars::JsonSchema;
 

@@ -1,4 +1,4 @@
-//! Operator: everything that belongs to one package, in one place.
+//! Operator: a list of everything that belongs to one package.
 
 use schemars::JsonSchema;
 

@@ -1,4 +1,4 @@
-//! OperatorCondition: what an operator says about itself, above all whether it may be upgraded now.
+//! OperatorCondition: the conditions that an operator reports about itself, such as whether it may be upgraded now.
 
 use schemars::JsonSchema;
 

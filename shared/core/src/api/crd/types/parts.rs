@@ -1,4 +1,4 @@
-//! What several of OLM's resources are made of: times, references, conditions and selectors.
+//! Parts of several of OLM's resources: times, references, conditions and selectors.
 
 use std::collections::BTreeMap;
 

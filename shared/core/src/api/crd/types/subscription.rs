@@ -1,4 +1,4 @@
-//! Subscription: the wish to have a package, and to follow a channel of it.
+//! Subscription: a request to install a package and to follow one of its channels.
 
 use std::collections::BTreeMap;
 
