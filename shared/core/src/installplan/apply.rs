@@ -1,4 +1,4 @@
-//! One step: the object that should be there, and how to get it there (olm-behaviour/installplan.md#execution).
+//! A single step: the desired object, and the action that creates or updates it (olm-behaviour/installplan.md#execution).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,31 +16,31 @@ use crate::bundle::optional::may_be_optional;
 use crate::plan::{Action, Question, Verb};
 use crate::world::{GroupKind, IndexKey, Reader, Refusal, kind};
 
-/// What a step comes to.
+/// The outcome of a step.
 #[derive(Debug, PartialEq)]
 pub(super) enum Outcome {
-    /// It is done, with that status.
+    /// The step is done, with that status.
     Done(&'static str),
-    /// It is done when this went through, with that status then.
+    /// The step is done, with status `after`, when the action has succeeded.
     Act {
         action: Action,
         after: &'static str,
-        /// Is it unknown whether the action changes anything?
+        /// Whether it is unknown if the action changes anything.
         blind: bool,
-        /// What to warn of when it is done.
+        /// The warning to emit when it is done.
         warning: Option<String>,
     },
-    /// Something has to be found out first.
+    /// An external fact is needed first.
     Ask(Question),
-    /// It has that status and waits for something.
+    /// The step has that status and waits for something.
     Wait(&'static str, String),
-    /// It needs the uid of a ClusterServiceVersion that an earlier step is about to create.
+    /// The step needs the uid of a ClusterServiceVersion that an earlier step is about to create.
     NeedsOwner(String),
-    /// It cannot be done. Whatever is wrong is looked at again at that time, if it would not be seen.
+    /// The step fails. It is checked again at that time, if the fix of the cause would not be observed.
     Fail(String, Option<Timestamp>),
-    /// It cannot be done, and no time makes that a failure of the plan.
+    /// The step fails, but the plan never times out because of it.
     Denied(String, Option<Timestamp>),
-    /// No InstallPlan can do it.
+    /// InstallPlans do not support the step.
     Unsupported,
 }
 
@@ -58,11 +58,11 @@ impl Outcome {
     }
 }
 
-/// The type of Secrets in which Kubernetes keeps a ServiceAccount's token.
+/// The type of Secrets in which Kubernetes stores a ServiceAccount's token.
 const TOKEN: &str = "kubernetes.io/service-account-token";
 
-/// Does what an action makes refer to others that the same bundle may make? A binding to a role that is not there is refused, and
-/// the token of a ServiceAccount that is not there is deleted.
+/// Reports whether the object of an action refers to other objects that the same bundle may contain. A binding to a missing role is refused,
+/// and the token of a missing ServiceAccount is deleted.
 pub(super) fn refers(action: &Action) -> bool {
     match action {
         Action::As(_, action) => refers(action),
@@ -74,20 +74,20 @@ pub(super) fn refers(action: &Action) -> bool {
     }
 }
 
-/// Who owns what a step makes.
+/// The owner of the object of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owned {
-    /// Nobody.
+    /// None.
     No,
-    /// The ClusterServiceVersion, where the manifest says so.
+    /// The ClusterServiceVersion, if the manifest names it.
     AsSaid,
     /// The ClusterServiceVersion.
     ByCsv,
-    /// The ClusterServiceVersion, by labels, for it cannot own what has no namespace.
+    /// The ClusterServiceVersion, by labels, because it cannot own cluster-scoped objects.
     ByLabels,
 }
 
-/// How a kind of object is handled: where it lives, who owns it, and whether it is carried without being understood.
+/// Returns how a kind is handled: whether it is namespaced, its owner, and whether OLM has no type for it and copies it as it is.
 fn handling(kind: &str) -> Option<(bool, Owned, bool)> {
     Some(match kind {
         "ClusterServiceVersion" | "Subscription" => (true, Owned::No, false),
@@ -103,8 +103,8 @@ fn handling(kind: &str) -> Option<(bool, Owned, bool)> {
     })
 }
 
-/// The same for a kind that is optional: that may be any. Where its objects live is asked, not guessed: an object of the cluster that
-/// has an owner in a namespace is collected at once.
+/// Returns how an optional kind is handled, which may be any kind. Its scope is discovered, not guessed, because a cluster-scoped object with
+/// an owner in a namespace is garbage-collected at once.
 fn handling_of_any(world: &Reader<'_>, gvk: &Gvk) -> Result<(bool, Owned, bool), Box<Outcome>> {
     let Gvk { group, version, kind } = gvk;
     let definitions = world.indexed(IndexKey::Definition(group.clone(), kind.clone()));
@@ -120,7 +120,7 @@ fn handling_of_any(world: &Reader<'_>, gvk: &Gvk) -> Result<(bool, Owned, bool),
                 let message = format!("{UNKNOWN_SCOPE} {kind} ({}): {error}", gvk.api_version());
                 Err(Box::new(Outcome::fail(message)))
             }
-            // The API server is going to say that it does not know the kind.
+            // The API server does not serve the kind, and is going to refuse the object.
             (None, _) => Ok(true),
         }
     };
@@ -128,27 +128,27 @@ fn handling_of_any(world: &Reader<'_>, gvk: &Gvk) -> Result<(bool, Owned, bool),
     Ok(if namespaced { (true, Owned::ByCsv, true) } else { (false, Owned::ByLabels, true) })
 }
 
-/// How it begins when the scope of a kind cannot be found out.
+/// Prefix of the message if the scope of a kind cannot be determined.
 pub(super) const UNKNOWN_SCOPE: &str = "cannot find out whether objects of this kind are in namespaces:";
 
-/// Steps of which each is done whatever becomes of the others. All else is done in the order of the steps, as by OLM: what comes
-/// after a refusal is not begun.
+/// Groups of steps that are independent of each other. All other steps are executed in order, as in OLM: steps after a refusal are not
+/// started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Together {
-    /// They define APIs.
+    /// Steps that define APIs.
     Definitions,
-    /// They need a ClusterServiceVersion at most, and APIs that are served.
+    /// Steps that need at most a ClusterServiceVersion, and APIs that are served.
     Objects,
 }
 
-/// Which steps may be in flight together with this one.
+/// Returns the group of steps that may be executed concurrently with this one.
 pub(super) fn together(world: &Reader<'_>, step: &Value, optional: bool) -> Option<Together> {
     let gvk = gvk(step);
     match gvk.kind.as_str() {
         "ClusterServiceVersion" | "Subscription" => None,
         CRD => (gvk.version == "v1").then_some(Together::Definitions),
         _ if optional => Some(Together::Objects),
-        // A bundle may bring what this cluster does not serve.
+        // A bundle may contain versions that the cluster does not serve.
         "PodDisruptionBudget" | "NetworkPolicy" | "PriorityClass" => (gvk.version == "v1").then_some(Together::Objects),
         _ if handling(&gvk.kind).is_some_and(|(_, _, carried)| carried) => {
             served_since(world, step).map(|_| Together::Objects)
@@ -157,7 +157,7 @@ pub(super) fn together(world: &Reader<'_>, step: &Value, optional: bool) -> Opti
     }
 }
 
-/// Since when the API that the step needs has been served, if a CustomResourceDefinition brings it.
+/// Returns the time since when the API of the step has been served, if a CustomResourceDefinition defines it.
 pub(super) fn served_since(world: &Reader<'_>, step: &Value) -> Option<Timestamp> {
     let gvk = gvk(step);
     let definitions = world.indexed(IndexKey::Definition(gvk.group.clone(), gvk.kind.clone()));
@@ -169,8 +169,8 @@ pub(super) fn served_since(world: &Reader<'_>, step: &Value) -> Option<Timestamp
     Conditions::of(definition).find(ESTABLISHED)?.last_transition()
 }
 
-/// The kind that a step makes. Of the kinds that it has types for OLM writes its own type, whatever group and version the step names: an
-/// optional object of another group is the only one that is not meant so.
+/// Returns the kind of a step's object. For kinds that OLM has types for, OLM writes its own type, whatever group and version the step names;
+/// the only exception are optional objects of another group.
 pub fn gvk(step: &Value) -> Gvk {
     let said = said(step);
     if Step::of(step).is_optional() && may_be_optional(&said) {
@@ -182,7 +182,7 @@ pub fn gvk(step: &Value) -> Gvk {
     }
 }
 
-/// Group and version of the type that OLM has for a kind.
+/// Returns group and version of the type that OLM has for a kind.
 fn own_type(kind: &str) -> Option<(&'static str, &'static str)> {
     Some(match kind {
         "ClusterServiceVersion" | "Subscription" => ("operators.coreos.com", "v1alpha1"),
@@ -195,7 +195,7 @@ fn own_type(kind: &str) -> Option<(&'static str, &'static str)> {
 /// The kind of steps that define APIs.
 pub(super) const CRD: &str = "CustomResourceDefinition";
 
-/// What a manifest says of its kind.
+/// The kind in a manifest.
 #[derive(Default, serde::Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct TypeMeta {
@@ -203,7 +203,7 @@ struct TypeMeta {
     kind: String,
 }
 
-/// The kind that a step names. As in OLM its group and version are those of the manifest: other programs write steps with half of them.
+/// Returns the kind that a step names. As in OLM, group and version are those of the manifest, because other programs write incomplete steps.
 fn said(step: &Value) -> Gvk {
     let [group, version, kind] = ["group", "version", "kind"].map(|key| object::text(step, &["resource", key]));
     let manifest: TypeMeta = serde_json::from_str(Step::of(step).manifest()).unwrap_or_default();
@@ -216,12 +216,12 @@ fn said(step: &Value) -> Gvk {
             Gvk::new(&kind::CUSTOM_RESOURCE_DEFINITION.group, version, CRD)
         }
         _ if is_whole => in_manifest,
-        // The step only refers to its manifest.
+        // The step only references its manifest.
         _ => Gvk::new(group, version, kind),
     }
 }
 
-/// The object in a step's manifest, with the kind that the step says.
+/// Returns the object in a step's manifest, with the kind of the step.
 pub(super) fn manifest(step: &Value) -> Result<Value, String> {
     let text = Step::of(step).manifest();
     let mut object: Value =
@@ -237,8 +237,8 @@ fn name(step: &Value) -> &str {
     Step::of(step).name()
 }
 
-/// Was the object made after the InstallPlan and its ClusterServiceVersion, whose step always comes first? Then by it, as far as
-/// anybody can tell after a crash.
+/// Reports whether the object was created after the InstallPlan and its ClusterServiceVersion, whose step always comes first. Such an object
+/// counts as created by the plan, because after a crash there is no other evidence.
 pub(super) fn is_made_by(world: &Reader<'_>, plan: &Value, step: &Value, object: &Value) -> bool {
     let created = |o: &Value| object::parse_time(Metadata::of(o).created());
     let resolving = Step::of(step).resolving();
@@ -246,11 +246,11 @@ pub(super) fn is_made_by(world: &Reader<'_>, plan: &Value, step: &Value, object:
     created(object).is_some_and(|object| Some(object) >= created(plan) && Some(object) >= csv)
 }
 
-/// What to do for a step that makes anything but a CustomResourceDefinition. `to_come`: the ClusterServiceVersions that are created
-/// before it. `optional`: the plan may go on without it.
+/// Returns the outcome of a step for any kind except CustomResourceDefinition. `to_come` are the ClusterServiceVersions that are created
+/// before it; `optional` states whether the plan may skip it.
 pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, to_come: &[String], optional: bool) -> Outcome {
     let gvk = gvk(step);
-    // One of the same name in another group is none of OLM's kinds.
+    // A kind of the same name in another group is not one of OLM's kinds.
     let is_own = own_type(&gvk.kind).is_none_or(|(group, _)| group == gvk.group);
     let step_kind = if is_own { Step::of(step).kind() } else { "" };
     let (namespaced, owned, carried) = match handling(step_kind) {
@@ -307,8 +307,8 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, to_come: &[St
     Outcome::act(Action::Update(wanted), "Present", carried)
 }
 
-/// Makes the ClusterServiceVersion of the step the owner, as its kind asks for, and fills in the uids of all ClusterServiceVersions that
-/// the manifest names as owners; or says why that cannot be done now. A step that belongs to none gets no owner.
+/// Sets the ClusterServiceVersion of the step as the owner, as the kind requires, and fills in the uids of all ClusterServiceVersions that
+/// the manifest names as owners. Returns an outcome if that is not possible now. A step without a ClusterServiceVersion gets no owner.
 fn own(
     world: &Reader<'_>,
     namespace: &str,
@@ -357,7 +357,7 @@ fn own(
     None
 }
 
-/// What OLM calls an object whose owners it looks up.
+/// Returns OLM's description of an object whose owners it looks up.
 fn owned_object(step: &Value, object: &Value) -> String {
     let name = object::name(object);
     match Step::of(step).kind() {
@@ -369,7 +369,7 @@ fn owned_object(step: &Value, object: &Value) -> String {
     }
 }
 
-/// The parts of metadata that a step decides: labels are the manifest's, except those that mark components; annotations are added.
+/// Applies the metadata of a manifest: labels are replaced, except component labels; annotations are added.
 fn with_metadata(live: &Value, desired: &Value) -> Value {
     let mut new = live.clone();
     let mut labels: Map<String, Value> = object::entries(live, &["metadata", "labels"])
@@ -388,8 +388,8 @@ fn with_metadata(live: &Value, desired: &Value) -> Value {
     new
 }
 
-/// The ServiceAccount with the owners and annotations of both, and the labels of the manifest; its secrets stay. One that says all that the
-/// manifest says is left as it is.
+/// Returns the ServiceAccount with the owners and annotations of both, the labels of the manifest, and its existing secrets. A ServiceAccount
+/// that contains everything that the manifest contains is not changed.
 fn account(live: &Value, desired: &Value) -> Value {
     let mut owners = Metadata::of(live).owner_references().to_vec();
     let known = owners.len();
@@ -416,7 +416,7 @@ fn account(live: &Value, desired: &Value) -> Value {
     new
 }
 
-/// The object with the manifest's fields instead of its own: for kinds that are only carried.
+/// Returns the object with its fields replaced by the manifest's, for kinds that OLM has no types for.
 fn replaced(live: &Value, desired: &Value) -> Value {
     let mut new = with_metadata(live, desired);
     for (key, value) in fields(desired) {
@@ -425,7 +425,7 @@ fn replaced(live: &Value, desired: &Value) -> Value {
     new
 }
 
-/// The object with the manifest's fields; what the API server added stays.
+/// Returns the object with the manifest's fields merged into it, so that fields that the API server added are preserved.
 fn merged(live: &Value, desired: &Value) -> Value {
     let mut new = with_metadata(live, desired);
     let mut desired = desired.clone();
@@ -440,7 +440,7 @@ fn merged(live: &Value, desired: &Value) -> Value {
     if object::kind(&desired) == "Service" && !selector.is_null() {
         new["spec"]["selector"] = selector.clone();
     }
-    // The token of a ServiceAccount is put in by Kubernetes.
+    // Kubernetes adds the token of a ServiceAccount.
     let is_token = object::text(&desired, &["type"]) == TOKEN;
     for key in ["data", "binaryData"] {
         if desired.get(key).is_none() && !is_token {
@@ -455,7 +455,7 @@ fn fields(object: &Value) -> impl Iterator<Item = (&str, &Value)> + Clone {
     all.filter(|(key, value)| !matches!(*key, "apiVersion" | "kind" | "metadata" | "status") && !value.is_null())
 }
 
-/// Changes `live` where it does not say what `desired` says.
+/// Changes `live` where it differs from `desired`.
 fn settle(live: &mut Value, desired: &Value) {
     if object::covers(live, desired) {
         return;
@@ -470,7 +470,7 @@ fn settle(live: &mut Value, desired: &Value) {
     }
 }
 
-/// What the API server makes of a Secret's `stringData`.
+/// Moves a Secret's `stringData` to `data`, as the API server does.
 fn encode_secret(secret: &mut Value) {
     if object::kind(secret) != "Secret" {
         return;
@@ -483,13 +483,13 @@ fn encode_secret(secret: &mut Value) {
     object::map_mut(secret, &[]).remove("stringData");
 }
 
-/// The refusal that an action has met.
+/// Returns the refusal of an action, if there is one.
 pub(super) fn refusal_of<'r>(action: &Action, refusals: &'r [Refusal]) -> Option<&'r Refusal> {
     let (verb, target) = (action.verb(), action.target());
     refusals.iter().find(|r| r.verb == verb && r.target == target)
 }
 
-/// The refusal of a step's action, in OLM's words.
+/// Returns OLM's message for the refusal of a step's action.
 pub(super) fn refusal(step: &Value, refusal: &Refusal) -> String {
     let (gvk, name, said) = (said(step), name(step), &refusal.status.message);
     let kind = Step::of(step).kind();

@@ -1,4 +1,5 @@
-//! Whose step keeps an InstallPlan from going on. One plan may hold the bundles of many Subscriptions, and one bad one stops all.
+//! Determines the bundle whose step blocks an InstallPlan. A plan may contain the bundles of several Subscriptions, and one failing step
+//! blocks all of them.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use crate::api::subscription::Subscription;
 use crate::plan::BlockingBundle;
 use crate::world::{Reader, kind};
 
-/// The bundle of a step of the plan.
+/// Returns the bundle of a step of the plan.
 pub(super) fn culprit(world: &Reader<'_>, plan: &Value, step: usize) -> BlockingBundle {
     let namespace = object::namespace(plan);
     let steps = InstallPlan::of(plan).steps_json();
@@ -24,12 +25,12 @@ pub(super) fn culprit(world: &Reader<'_>, plan: &Value, step: usize) -> Blocking
     BlockingBundle { csv, subscriptions, others: others.into_iter().collect() }
 }
 
-/// The bundle for which a plan has failed, as far as its status tells.
+/// Returns the bundle whose step failed, according to the status of the plan.
 pub(super) fn of_failed(world: &Reader<'_>, plan: &Value) -> BlockingBundle {
     open(plan).map_or_else(BlockingBundle::default, |(index, _)| culprit(world, plan, index))
 }
 
-/// The step at which a plan stands: of the steps that are not done the one whose object the message names, or else the first.
+/// Returns the current step of a plan: of the steps that are not done, the one whose object the message names, or else the first.
 pub(super) fn open(plan: &Value) -> Option<(usize, &Value)> {
     let message = InstallPlan::of(plan).message();
     let steps = InstallPlan::of(plan).steps_json();
@@ -42,7 +43,7 @@ pub(super) fn open(plan: &Value) -> Option<(usize, &Value)> {
     open().find(|(_, step)| is_named(step)).or_else(|| open().next())
 }
 
-/// Is nothing left to do for the step?
+/// Reports whether nothing is left to do for the step.
 pub(super) fn is_done(step: &Value) -> bool {
     let step = Step::of(step);
     step.is_done() || step.status() == StepStatus::NotCreated

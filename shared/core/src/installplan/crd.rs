@@ -1,4 +1,4 @@
-//! Steps that make CustomResourceDefinitions (olm-behaviour/installplan.md#crds).
+//! Steps that create or update CustomResourceDefinitions (olm-behaviour/installplan.md#crds).
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -16,16 +16,16 @@ use crate::membership;
 use crate::plan::{Action, Question};
 use crate::world::{Reader, kind};
 
-/// The status of a step whose CustomResourceDefinition is there but not served yet.
+/// The status of a step whose CustomResourceDefinition exists but is not served yet.
 pub(super) const WAITING: &str = StepStatus::WaitingForApi.as_str();
 
-/// What to say while it is waited for.
+/// Returns the message while the step waits for that.
 pub(super) fn waiting(step: &Value) -> String {
     format!("CustomResourceDefinition {} is not established yet", Step::of(step).name())
 }
 
-/// What to do for a CustomResourceDefinition. It is known without its schemas, so whether an existing one has to be changed
-/// cannot be seen.
+/// Returns the outcome of the step of a CustomResourceDefinition. The World contains definitions without their schemas, so it is unknown
+/// whether an existing one has to be changed.
 pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestamp) -> Outcome {
     let mut desired = match apply::manifest(step) {
         Ok(desired) => desired,
@@ -38,7 +38,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
     let name = object::name(&desired).to_owned();
     let resolving = Step::of(step).resolving();
     let csv = format!("{}/{resolving}", object::namespace(plan));
-    // A step that belongs to no ClusterServiceVersion notes none.
+    // A step without a ClusterServiceVersion sets no annotation.
     let mark = (!resolving.is_empty()).then(|| format!("{INSTALLED_ALONGSIDE}{}", fnv64a(&csv)));
     let note = |definition: &mut Value| {
         if let Some(mark) = &mark {
@@ -78,7 +78,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
         Existing::Unreadable(refusal, again) => {
             return Outcome::Fail(existing_resources::prefixed(&name, &refusal.message), Some(again));
         }
-        // A webhook may make them fit.
+        // A webhook may convert the objects so that they fit.
         Existing::Invalid(found, _) if CustomResourceDefinition::of(&desired).is_converted_by_webhook() => {
             warning = Some(existing_resources::prefixed(&name, &found));
         }
@@ -89,7 +89,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
     let mut spec = desired["spec"].clone();
     erase_others(&mut spec, object::at(live, &["spec"]));
     if !CustomResourceDefinition::of(&desired).is_converted_by_webhook() && is_converted(world, plan, &name) {
-        // Whose webhook converts its objects says so in the definition itself, and goes on doing so.
+        // OLM has set the conversion for the webhook of an operator in the definition, and maintains it.
         object::map_mut(&mut spec, &[]).remove("conversion");
     }
     let labels = Metadata::of(&desired).labels();
@@ -97,7 +97,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
     for (key, value) in object::entries(&desired, &["metadata", "annotations"]) {
         object::set_annotation(&mut patch, key, value);
     }
-    // The CRD passes from a ClusterServiceVersion to the one that replaces it.
+    // The ClusterServiceVersion takes the CRD over from those that it replaces.
     let replaced = replaced_by(world, plan, resolving);
     for (key, of) in alongside() {
         let stays = of.split_once('/').is_some_and(|(namespace, name)| {
@@ -114,7 +114,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
     Outcome::Act { action, after: StepStatus::Present.as_str(), blind: true, warning }
 }
 
-/// Has a merge patch take away what is there and not wanted, so that it leaves exactly what it says.
+/// Adds nulls to a merge patch for all fields that the live object has and the patch does not, so that the result equals the patch.
 fn erase_others(patch: &mut Value, live: &Value) {
     for (key, value) in live.as_object().into_iter().flatten() {
         match patch.get_mut(key) {
@@ -127,7 +127,7 @@ fn erase_others(patch: &mut Value, live: &Value) {
     }
 }
 
-/// Does an operator of the namespace convert the objects of that definition?
+/// Reports whether an operator of the namespace has a conversion webhook for that definition.
 fn is_converted(world: &Reader<'_>, plan: &Value, definition: &str) -> bool {
     let converts = |csv: &Value| {
         let webhooks = Csv::of(csv).webhooks().iter();
@@ -136,7 +136,7 @@ fn is_converted(world: &Reader<'_>, plan: &Value, definition: &str) -> bool {
     membership::originals(world, object::namespace(plan)).any(converts)
 }
 
-/// The first of the versions in which objects may be stored that the new definition does not have.
+/// Returns the first version in which objects may be stored and that the new definition does not have.
 pub(super) fn lost_version<'l>(live: &'l Value, desired: &Value) -> Option<&'l str> {
     let versions = object::list(desired, &["spec", "versions"]);
     let has = |version: &&Value| {
@@ -146,7 +146,8 @@ pub(super) fn lost_version<'l>(live: &'l Value, desired: &Value) -> Option<&'l s
     Some(gone.as_str().unwrap_or_default())
 }
 
-/// The ClusterServiceVersions that this one replaces, each as `namespace/name`. The newest may not be there yet: the plan has it.
+/// Returns the chain of ClusterServiceVersions that this one replaces, each as `namespace/name`. The newest may not exist yet; then the plan
+/// contains it.
 fn replaced_by(world: &Reader<'_>, plan: &Value, csv: &str) -> Vec<String> {
     let namespace = object::namespace(plan);
     let planned = InstallPlan::of(plan).steps().find(|step| step.is_csv() && step.name() == csv);

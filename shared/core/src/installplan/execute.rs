@@ -13,45 +13,45 @@ use crate::world::Reader;
 
 const INVALID: &str = "the InstallPlan contains invalid data";
 
-/// What a pass comes to.
+/// The result of a pass.
 pub(super) struct Pass {
-    /// The steps with their outcomes, as far as they are certain once `actions` are done.
+    /// The steps with the statuses that they have once `actions` are done.
     pub(super) steps: Vec<Value>,
-    /// What to do now, in batches of what does not depend on each other.
+    /// The actions, in batches of independent actions.
     pub(super) actions: Vec<Vec<Action>>,
-    /// What was refused before and is to be tried again, and what comes after it.
+    /// Refused actions to retry, and the actions that follow them.
     pub(super) retry: Vec<Vec<Action>>,
-    /// Optional steps that the plan goes on without from now on.
+    /// Optional steps that the plan skips from now on.
     pub(super) skipped: Vec<Skipped>,
-    /// What to warn of once `actions` are done.
+    /// Warnings to emit once `actions` are done.
     pub(super) warnings: Vec<String>,
-    /// Why not all steps are done then; `None` when they are.
+    /// Why not all steps are done after that; `None` if they are.
     pub(super) stop: Option<Stop>,
 }
 
 /// Why a pass ends before the last step is done.
 pub(super) enum Stop {
-    /// Something has to happen first, which will be seen.
+    /// Something has to happen first, which will be observed.
     Wait(String),
     /// A step failed.
     Error(Error),
 }
 
-/// What is wrong with a step.
+/// The failure of a step.
 pub(super) struct Error {
-    /// In OLM's words.
+    /// OLM's message.
     pub(super) message: String,
-    /// Which step.
+    /// Index of the step.
     pub(super) step: usize,
-    /// Does time make it a failure of the plan?
+    /// Whether the plan fails if the error persists until its deadline.
     pub(super) is_final: bool,
-    /// How often in a row the API server has refused it.
+    /// Number of consecutive refusals by the API server.
     pub(super) attempts: u32,
-    /// When it is tried again, or looked at again if that would not be seen.
+    /// When the step is retried or checked again, unless a change is observed before.
     pub(super) again: Option<Timestamp>,
 }
 
-/// An action for a step. `blind`: whether it is needed cannot be seen, so it is done only when nothing else is left to wait for.
+/// An action for a step. `blind`: it is unknown whether the action is needed, so it is executed only when nothing else has to be awaited.
 struct Planned {
     step: usize,
     action: Action,
@@ -62,7 +62,7 @@ struct Planned {
     warning: Option<String>,
 }
 
-/// What the steps looked at so far come to.
+/// The results of the steps so far.
 #[derive(Default)]
 struct Found {
     planned: Vec<Planned>,
@@ -74,7 +74,7 @@ struct Found {
 }
 
 impl Pass {
-    /// Looks at all steps; what they need is done with the rights of the account.
+    /// Runs a pass over all steps. Actions use the rights of the account.
     pub(super) fn over(
         settings: &Settings,
         world: &Reader<'_>,
@@ -100,7 +100,7 @@ impl Pass {
                 }
             }
             if is_optional && found.waits.is_some() {
-                // The APIs that the plan itself brings come first: only then is it certain that one is missing.
+                // The APIs that the plan itself defines come first; only then is it certain that one is missing.
                 continue;
             }
             let kind = Step::of(step).kind().to_owned();
@@ -122,7 +122,7 @@ impl Pass {
                     if after == crd::WAITING {
                         found.waits.get_or_insert_with(|| crd::waiting(step));
                     }
-                    // Definitions are of the whole cluster: nobody's operator may be without them, as OLM sees it.
+                    // As in OLM, definitions are written with the controllers' own rights.
                     let account = account.filter(|_| kind != apply::CRD);
                     let action = action.with_rights_of(account);
                     let together = apply::together(world, step, is_optional);
@@ -157,7 +157,7 @@ impl Pass {
     }
 }
 
-/// What a plan waits for that asks.
+/// Returns what a plan waits for while an external fact is requested.
 fn asked(question: &Question) -> String {
     match question {
         Question::CheckSchema(fit) => format!("every {} is validated against the new schema of its CRD", fit.kind),
@@ -177,7 +177,7 @@ impl Found {
             return self.refused(steps, at, refusal);
         }
         let Self { planned, questions, skipped, waits, error } = self;
-        // What may or may not be needed is sent only with the write that remembers it.
+        // Blind actions are sent only together with the write of the status that records them.
         let waiting = waits.is_some() && error.is_none();
         let (mut actions, mut warnings) = (Batches::default(), Vec::new());
         for Planned { step, action, after, together, blind, warning, .. } in planned {
@@ -206,13 +206,13 @@ impl Found {
         let message = apply::refusal(&steps[step], refusal);
         let (is_final, attempts) = (!refusal.status.is_forbidden(), refusal.attempts);
         let error = Error { message, step, is_final, attempts, again: Some(refusal.retry_at) };
-        // Where the batch of the refused one begins.
+        // The start of the batch of the refused action.
         let before = planned[..at].iter().rposition(|p| together.is_none() || p.together != together);
         let batch = before.map_or(0, |last| last + 1);
         let (mut actions, mut retry, mut warnings) = (Batches::default(), Batches::default(), Vec::new());
         for (index, Planned { step, action, after, together, blind, warning, .. }) in planned.into_iter().enumerate() {
             if blind && index < batch {
-                // It went through, or the refused one would not have been tried.
+                // It has succeeded, because otherwise the refused action would not have been tried.
                 steps[step]["status"] = after.into();
                 warnings.extend(warning);
             } else if blind || index >= at {
@@ -226,7 +226,7 @@ impl Found {
     }
 }
 
-/// Actions in their order, those in one batch that may be in flight together.
+/// Actions in their order, in batches of actions that may be executed concurrently.
 #[derive(Default)]
 struct Batches(Vec<(Option<Together>, Vec<Action>)>);
 

@@ -1,5 +1,5 @@
-//! Do the custom resources that exist fit the schemas that their CustomResourceDefinition is to have (olm-behaviour/installplan.md#crds)?
-//! Nobody watches them, so it is asked, and what was found is believed for a while.
+//! Validates existing custom resources against the new schemas of their CustomResourceDefinition (olm-behaviour/installplan.md#crds).
+//! Custom resources are not watched, so the check is requested from the shell, and its result is used for a limited time.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -10,28 +10,28 @@ use crate::api::status::Status;
 use crate::structural::{SchemaCheck, SchemaCheckResult, Violation};
 use crate::world::Reader;
 
-/// How long it is believed that they fit: other steps may come first.
+/// How long a successful check is valid: other steps may come first.
 const BELIEVED: SignedDuration = SignedDuration::from_secs(30);
-/// How soon they are looked at again when they do not, if nobody sees one of them change: then it is at once.
+/// Time until a failed check is repeated, if no change of a custom resource is observed before.
 const AGAIN: SignedDuration = SignedDuration::from_secs(30);
-/// How soon they are read again when they could not be. The pause grows with the time that has passed since the plan was started.
+/// Shortest time until custom resources that could not be read are read again. The pause grows with the time since the start of the plan.
 const READ_AGAIN: SignedDuration = SignedDuration::from_secs(5);
-/// The longest pause.
+/// Longest time until they are read again.
 const READ_LATEST: SignedDuration = SignedDuration::from_mins(5);
 
-/// The answer.
+/// The result of a check.
 pub(super) enum Existing {
-    /// They do, or there is no version to compare.
+    /// The custom resources are valid, or there is no version to compare.
     Valid,
-    /// This has to be asked.
+    /// The check has to be requested.
     Unknown(SchemaCheck),
-    /// They do not, in a sentence. They are looked at again at that time.
+    /// Custom resources are invalid: the message, and when they are checked again.
     Invalid(String, Timestamp),
-    /// They could not be read. That is tried again at that time.
+    /// They could not be read: the refusal, and when they are read again.
     Unreadable(Status, Timestamp),
 }
 
-/// Looks at what is known of the custom resources of a definition that is to be replaced.
+/// Returns the result of the check of the custom resources whose definition is to be replaced.
 pub(super) fn existing(world: &Reader<'_>, plan: &Value, live: &Value, desired: &Value, now: Timestamp) -> Existing {
     let Some(question) = question(live, desired) else { return Existing::Valid };
     let Some(found) = world.schema_check(&question) else { return Existing::Unknown(question) };
@@ -46,14 +46,14 @@ pub(super) fn existing(world: &Reader<'_>, plan: &Value, live: &Value, desired: 
         return Existing::Unknown(question);
     }
     match &found.refusal {
-        // What was found before that is certain all the same.
+        // Invalid objects that were found before the refusal count nevertheless.
         _ if found.misfits > 0 => Existing::Invalid(told(&question, found), until),
         Some(refusal) => Existing::Unreadable(refusal.clone(), until),
         None => Existing::Valid,
     }
 }
 
-/// What is to be asked: about every version that is served now, and will be. None: there is no such version, or no schema.
+/// Returns the check to request, for every version that is served before and after. `None` if there is no such version, or no schema.
 pub(super) fn question(live: &Value, desired: &Value) -> Option<SchemaCheck> {
     let served = |crd: &Value| -> Vec<(String, Value)> {
         let versions = object::list(crd, &["spec", "versions"]).iter();
@@ -83,7 +83,7 @@ pub(super) fn question(live: &Value, desired: &Value) -> Option<SchemaCheck> {
     })
 }
 
-/// The first in OLM's words, then others by name and field, then how many there are.
+/// Formats the first violation with OLM's message, then others by name and field, then their number.
 fn told(question: &SchemaCheck, found: &SchemaCheckResult) -> String {
     let [first, others @ ..] = &found.first[..] else { return String::new() };
     let Violation { version, name, problem } = first;
@@ -101,7 +101,7 @@ fn told(question: &SchemaCheck, found: &SchemaCheckResult) -> String {
     told
 }
 
-/// OLM's words before whatever is wrong.
+/// Adds OLM's prefix to a message.
 pub(super) fn prefixed(crd: &str, problem: &str) -> String {
     format!("error validating existing CRs against new CRD's schema for {crd:?}: {problem}")
 }

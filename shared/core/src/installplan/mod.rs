@@ -1,19 +1,20 @@
-//! InstallPlans: what a resolution installs, step by step (olm-behaviour/installplan.md#overview).
+//! InstallPlans: the objects that a resolution installs, step by step (olm-behaviour/installplan.md#overview).
 //!
 //! ```text
-//!   execute    steps -> actions, outcomes   one pass over the steps that are not done yet
-//!   apply      one step -> the object that should be there, and how to get it there
-//!   crd        the same for CustomResourceDefinitions; fits: do their objects fit the new one?
-//!   optional   which refusals a plan goes on with
-//!   blame      whose step it is that stops all
-//!   rights     what the ServiceAccount whose rights are used may not
-//!   edits      what of the spec nobody heeds
-//!   summary   where a plan stands, for those who only look
-//!   referred   manifests that the InstallPlan does not have itself
-//!   warned     what is told of the API server's warnings
+//!   execute             steps -> actions, outcomes   one pass over the steps that are not done yet
+//!   apply               one step -> the desired object, and the action that creates or updates it
+//!   crd                 the same for CustomResourceDefinitions
+//!   existing_resources  validates custom resources against the new schemas of their definition
+//!   optional            refusals after which a plan skips a step and continues
+//!   blocking_step       the bundle whose step blocks a plan
+//!   rights              the rights that the ServiceAccount of a plan lacks
+//!   edits               edits of the spec that are ignored
+//!   summary             the state of a plan, for commands that do not execute it
+//!   referred            manifests that the InstallPlan only references
+//!   warned              Events about warnings of the API server
 //! ```
 //!
-//! RequiresApproval -> Installing -> Complete | Failed. A pass emits all that can be done now; the last one ends with the one
+//! RequiresApproval -> Installing -> Complete | Failed. A pass emits all actions that are possible now; the last pass ends with a single
 //! write of the status.
 
 mod apply;
@@ -49,7 +50,7 @@ use crate::settings::Settings;
 use crate::structural::SchemaCheck;
 use crate::world::{Reader, Refusal, kind};
 
-/// Plans for one InstallPlan.
+/// Plans one InstallPlan.
 pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
     let Some(json) = world.json(&kind::INSTALL_PLAN, &key.namespace, &key.name) else {
         return Plan::nothing();
@@ -93,7 +94,7 @@ fn of_phase(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, no
     }
 }
 
-/// Was it executed with the rights of a ServiceAccount?
+/// Reports whether the plan was executed with the rights of a ServiceAccount.
 fn is_attenuated(plan: &Value) -> bool {
     !InstallPlan::of(plan).service_account().is_null()
 }
@@ -118,7 +119,7 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
         Ok(whole) => whole,
         Err(plan) => return plan,
     };
-    // A plan that is bound to a ServiceAccount stays bound, as in OLM.
+    // A plan with a ServiceAccount keeps using it, as in OLM.
     let account = rights::account(json, attenuated);
     let mut pass = Pass::over(settings, world, &whole, world.refusals(key), account.as_ref(), now);
     referred::refer(json, &mut pass.steps);
@@ -137,7 +138,7 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
             Plan::in_batches(then(pass.actions, status.write(json), events))
         }
         Some(Stop::Wait(message)) => {
-            // What was given up is remembered at once: the refusal will be forgotten.
+            // Skipped steps are recorded at once, because the refusal will be forgotten.
             let write = status.write(json).filter(|_| !pass.skipped.is_empty());
             Plan::in_batches(then(pass.actions, write, events)).because(Reason::InstallPlanWaits {
                 namespace,
@@ -165,51 +166,52 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
                 Reason::InstallPlanRetries { namespace, name, message, culprit, attempts, next_at: again, fails_at };
             let mut plan = Plan::in_batches(batches).because(reason);
             plan.reasons.extend(account.and_then(|account| rights::missing(world, json, &account)));
-            // What the API server refused is tried again without that.
+            // The planner itself retries refused actions.
             let looks_again = again.filter(|_| attempts == 0);
             fails_at.into_iter().chain(looks_again).fold(plan, Plan::again_at)
         }
     }
 }
 
-/// Which custom resources a step looks at before it replaces their definition; none when there is nothing to look at
+/// Returns the check of custom resources that precedes a change of their definition; `None` if no check is needed
 /// (olm-behaviour/installplan.md#crds).
 pub fn fitting(live: &Value, desired: &Value) -> Option<SchemaCheck> {
     existing_resources::question(live, desired)
 }
 
-/// Is it that nobody knows where objects of a kind live?
+/// Reports whether a message states that the scope of a kind is unknown.
 pub fn is_unknown_scope(message: &str) -> bool {
     message.contains(apply::UNKNOWN_SCOPE)
 }
 
-/// Does that answer of the API server say something about the cluster that no other attempt would change? For such a one a plan goes
-/// on without an optional object.
+/// Reports whether a response of the API server is permanent for this cluster, so that a retry would not change it. A plan skips an optional
+/// object after such a response.
 pub fn is_about_the_cluster(answer: &Answer) -> bool {
     optional::is_about_the_cluster(answer)
 }
 
-/// The version that a definition loses although objects may be stored in it, for which its step is refused
+/// Returns the version that a definition loses although objects may be stored in it, for which its step is refused
 /// (olm-behaviour/installplan.md#crds).
 pub fn lost_version<'l>(live: &'l Value, desired: &Value) -> Option<&'l str> {
     crd::lost_version(live, desired)
 }
 
-/// The batches, then the write of the status, then the events.
+/// Returns the batches, followed by the write of the status and the events.
 fn then(mut batches: Vec<Vec<Action>>, write: Option<Action>, events: Vec<Action>) -> Vec<Vec<Action>> {
     batches.extend(write.into_iter().chain(events).map(|action| vec![action]));
     batches
 }
 
-/// The Event that custom resources do not fit their new definition, unless its webhook converts them (olm-behaviour/installplan.md#crds).
+/// Returns the Event that custom resources do not fit their new definition, unless its webhook converts them
+/// (olm-behaviour/installplan.md#crds).
 fn unfit(plan: &Value, message: &str) -> Action {
     let (reason, message) = ("CRDValidation".to_owned(), message.to_owned());
     Action::Emit(Emit { regarding: plan.clone(), warning: true, reason, message })
 }
 
-/// May plans of the namespace be executed (olm-behaviour/installplan.md#phases)?
+/// Whether plans of the namespace may be executed (olm-behaviour/installplan.md#phases).
 enum Check<'w> {
-    /// With the rights of this ServiceAccount (a reference), or with our own (null).
+    /// They may, with the rights of this ServiceAccount (a reference), or with the controllers' own (null).
     Passed(&'w Value),
     Wait(Reason),
     Failed(String, Reason),
@@ -257,7 +259,7 @@ fn check<'w>(world: &Reader<'w>, namespace: &str) -> Check<'w> {
     }
 }
 
-/// The status of an InstallPlan that is going to be written.
+/// The status of an InstallPlan that is to be written.
 struct Status(Map<String, Value>);
 
 impl Status {
@@ -309,7 +311,7 @@ impl Status {
         *conditions = all.into();
     }
 
-    /// Notes when what is missing was last tried.
+    /// Records the time of the last attempt to create skipped objects.
     fn tried(&mut self, now: Timestamp) {
         let conditions = self.0.get_mut("conditions").and_then(Value::as_array_mut);
         for condition in conditions.into_iter().flatten().filter(|c| c["type"] == condition::INSTALLED) {
@@ -317,7 +319,7 @@ impl Status {
         }
     }
 
-    /// The check that failed before passes now.
+    /// Clears the condition of an earlier failed check.
     fn clear_check(&mut self, now: Timestamp) {
         let conditions = self.0.get("conditions").and_then(Value::as_array);
         if conditions.into_iter().flatten().any(|c| c["reason"] == reason::CHECK_FAILED) {
@@ -325,7 +327,7 @@ impl Status {
         }
     }
 
-    /// The write, if it changes anything.
+    /// Returns the write of the status, if it changes anything.
     fn write(self, plan: &Value) -> Option<Action> {
         let mut new = plan.clone();
         new["status"] = Value::Object(self.0);

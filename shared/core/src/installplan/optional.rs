@@ -1,9 +1,9 @@
-//! Steps that an InstallPlan may go on without (enhancement `optional-manifest`, feature gate `OptionalManifests`).
+//! Steps that an InstallPlan may skip (enhancement `optional-manifest`, feature gate `OptionalManifests`).
 //!
 //! ```text
-//!   the API server says no, for what this cluster is   -> NotCreated, the plan goes on, a warning
-//!   it says no for now, or nothing                     -> tried again, until the plan's time is up, like any other step
-//!   its API appears later (--retry-optional)           -> tried again, once
+//!   permanent refusal by the API server        -> NotCreated, the plan continues, a warning
+//!   temporary refusal, or no response          -> retried until the plan's deadline, like any other step
+//!   its API appears later (--retry-optional)   -> retried once
 //! ```
 
 use jiff::Timestamp;
@@ -20,20 +20,20 @@ use crate::plan::{Action, Emit, Key, Plan, Reason};
 use crate::settings::Settings;
 use crate::world::{Reader, Refusal};
 
-/// The status of a step that the plan went on without.
+/// The status of a skipped step.
 pub(super) const NOT_CREATED: &str = StepStatus::NotCreated.as_str();
 
-/// How often an API that is known may answer that it is not there: it is served a moment after its definition says so.
+/// Maximum number of "not found" responses for an established API, which is served only a moment after its definition is established.
 const SETTLING_TRIES: u32 = 3;
 
-/// May the plan go on without the step?
+/// Reports whether the plan may skip the step.
 pub(super) fn is(settings: &Settings, step: &Value) -> bool {
     let says_so = Step::of(step).is_optional();
     settings.optional_manifests && says_so && may_be_optional(&apply::gvk(step))
 }
 
-/// Does that answer say something about the cluster that no other attempt would change? By its reason, or by its code when nobody
-/// knows the reason, as Kubernetes' clients read answers.
+/// Reports whether a response is permanent for this cluster, so that a retry would not change it. It is classified by its reason, or by its
+/// code if the reason is unknown, as Kubernetes clients do.
 pub(super) fn is_about_the_cluster(answer: &Answer) -> bool {
     match answer.reason.as_str() {
         "Unauthorized"
@@ -59,7 +59,7 @@ pub(super) fn is_about_the_cluster(answer: &Answer) -> bool {
     }
 }
 
-/// The refusal for which the plan goes on without the optional step, if there is one.
+/// Returns the refusal for which the plan skips the optional step, if there is one.
 pub(super) fn given_up<'r>(
     world: &Reader<'_>,
     step: &Value,
@@ -71,24 +71,24 @@ pub(super) fn given_up<'r>(
     (is_certain && is_about_the_cluster(&refusal.status)).then_some(refusal)
 }
 
-/// Does the API of an optional step answer that it is not there, although its definition says that it is?
+/// Reports whether the API of an optional step is not found although its definition is established.
 pub(super) fn is_settling(world: &Reader<'_>, step: &Value, refusal: &Refusal) -> bool {
     refusal.status.is_not_found() && refusal.attempts <= SETTLING_TRIES && apply::served_since(world, step).is_some()
 }
 
-/// A step that the plan goes on without.
+/// A step that the plan skips, with the message of its Event.
 #[derive(Debug)]
 pub(super) struct Skipped(String);
 
 impl Skipped {
-    /// For what the API server said.
+    /// Creates it for a refusal of the API server.
     pub(super) fn of(step: &Value, refusal: &Refusal) -> Self {
         let csv = Step::of(step).resolving();
         let why = apply::refusal(step, refusal);
         Self(format!("the plan goes on without optional {} of {csv}: {why}", described(step)))
     }
 
-    /// The Event that tells of it.
+    /// Returns the Event about it.
     pub(super) fn event(&self, plan: &Value) -> Action {
         Action::Emit(Emit {
             regarding: plan.clone(),
@@ -104,7 +104,7 @@ fn described(step: &Value) -> String {
     format!("{kind} {name:?}")
 }
 
-/// What is left to do and to say about a plan that is complete.
+/// Plans a complete InstallPlan: reports skipped steps, and retries them if their API has appeared.
 pub(super) fn after_all(settings: &Settings, world: &Reader<'_>, key: &Key, plan: &Value, now: Timestamp) -> Plan {
     let mut steps = InstallPlan::of(plan).steps_json().to_vec();
     let is_missing = |step: &Value| object::text(step, &["status"]) == NOT_CREATED && is(settings, step);
@@ -134,7 +134,7 @@ pub(super) fn after_all(settings: &Settings, world: &Reader<'_>, key: &Key, plan
                     actions.push(action.with_rights_of(account.as_ref()));
                 }
             },
-            // Its ClusterServiceVersion is gone: the objects of this plan are of the past.
+            // Its ClusterServiceVersion does not exist any longer, so the objects of this plan are obsolete.
             _ => continue,
         }
         any = true;

@@ -1,5 +1,5 @@
-//! Manifests that an InstallPlan only refers to: taken from the ConfigMap that a Job has made, or else from the image of their bundle
-//! (olm-behaviour/subscription.md#unpacked-bundles).
+//! Manifests that an InstallPlan only references: they are read from the ConfigMap that an unpack Job has created, or from the image of
+//! their bundle (olm-behaviour/subscription.md#unpacked-bundles).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::settings::Settings;
 use crate::unpack::{Images, Patience, Pending};
 use crate::world::{Reader, kind};
 
-/// The InstallPlan with all manifests in their places; or what is to be done to have them.
+/// Returns the InstallPlan with all manifests inserted; or the plan that obtains them.
 pub(super) fn whole<'p>(
     settings: &Settings,
     world: &Reader<'_>,
@@ -35,7 +35,7 @@ pub(super) fn whole<'p>(
     let mut waits = Plan::nothing();
     for (csv, lookup) in unmade {
         let made = match &lookup {
-            // What is there needs no Job, which may be long gone.
+            // An existing ConfigMap is used even if its Job does not exist any longer.
             Some(lookup) if let Some((made, content)) = unpacked(world, plan, csv, lookup) => {
                 is_approved(plan, csv, lookup, &content).map(|()| made)
             }
@@ -61,7 +61,7 @@ pub(super) fn whole<'p>(
     if waits == Plan::nothing() { Ok(Cow::Owned(whole)) } else { Err(waits) }
 }
 
-/// Is the content what was approved? A tag may lead to something else by now.
+/// Checks that the content is what was approved. A tag may have been moved since.
 fn is_approved(plan: &Value, csv: &str, lookup: &Lookup<'_>, content: &BundleContent) -> Result<(), Plan> {
     let digest = content.digest();
     is_approved_content(plan, csv, &digest).map_err(|approved| {
@@ -76,8 +76,8 @@ fn is_approved(plan: &Value, csv: &str, lookup: &Lookup<'_>, content: &BundleCon
     })
 }
 
-/// The digests of the content of the bundles to whose manifests a plan only refers, by their ClusterServiceVersions, as far as they are in
-/// ConfigMaps. Where that is not so, `of_image` knows those of images.
+/// Returns the content digests of the bundles whose manifests a plan only references, by ClusterServiceVersion. The content is read from
+/// ConfigMaps; `of_image` returns the digest of an image's content otherwise.
 pub fn contents(
     config_map: impl Fn(&str, &str) -> Option<Value>,
     of_image: impl Fn(&str) -> Option<String>,
@@ -93,7 +93,7 @@ pub fn contents(
     contents
 }
 
-/// Steps as they are to be remembered: with the references that they had.
+/// Restores the references in steps before they are written to the status.
 pub(super) fn refer(plan: &Value, steps: &mut [Value]) {
     for (step, known) in steps.iter_mut().zip(install_plan::InstallPlan::of(plan).steps_json()) {
         if reference::is_reference(Step::of(known).manifest()) {
@@ -102,7 +102,7 @@ pub(super) fn refer(plan: &Value, steps: &mut [Value]) {
     }
 }
 
-/// The steps of a bundle, from the ConfigMap that their manifests refer to. `None`: it is not there, or holds something else.
+/// Returns the steps of a bundle from the ConfigMap that their manifests reference; `None` if it does not exist, or has other content.
 fn unpacked(world: &Reader<'_>, plan: &Value, csv: &str, lookup: &Lookup<'_>) -> Option<(Vec<Value>, BundleContent)> {
     let (namespace, name) = place(plan, csv, lookup)?;
     let config_map = world.json(&kind::CONFIG_MAP, &namespace, &name)?;
@@ -113,17 +113,17 @@ fn unpacked(world: &Reader<'_>, plan: &Value, csv: &str, lookup: &Lookup<'_>) ->
     Some((steps, content))
 }
 
-/// Namespace and name of the ConfigMap to which the steps of a bundle refer.
+/// Returns namespace and name of the ConfigMap that the steps of a bundle reference.
 fn place(plan: &Value, csv: &str, lookup: &Lookup<'_>) -> Option<(String, String)> {
     let steps = install_plan::InstallPlan::of(plan).steps_json().iter();
     let mut manifests = steps.filter(|step| Step::of(step).resolving() == csv).map(|step| Step::of(step).manifest());
     let (namespace, name) = manifests.find_map(reference::config_map)?;
-    // Only those of the bundle's own catalog: a plan may be anybody's.
+    // Only ConfigMaps of the bundle's own catalog are accepted, because a plan may be written by an untrusted user.
     let is_its = namespace == lookup.image.catalog_namespace && name == reference::config_map_name(&lookup.image.image);
     is_its.then_some((namespace, name))
 }
 
-/// The steps of a bundle with their manifests.
+/// Returns the steps of a bundle with their manifests, from its image.
 fn manifests(
     images: &Images<'_, '_>,
     namespace: &str,
@@ -139,7 +139,7 @@ fn manifests(
     }
 }
 
-/// Puts the manifests of a bundle in the place of references to them. The error says what is not in the image.
+/// Replaces references by the manifests of a bundle. The error names an object that is missing in the image.
 fn fill(plan: &mut Value, csv: &str, made: &[Value]) -> Result<(), String> {
     let same = |a: &Value, b: &Value| {
         ["group", "version", "kind", "name"].iter().all(|key| a["resource"][*key] == b["resource"][*key])

@@ -1,4 +1,4 @@
-//! The ServiceAccount of an OperatorGroup with whose rights its plans are executed, and all that it may not
+//! The ServiceAccount of an OperatorGroup with whose rights its plans are executed, and the rights that it lacks
 //! (olm-behaviour/installplan.md#serviceaccount).
 
 use std::collections::BTreeSet;
@@ -14,31 +14,31 @@ use crate::plan::{Account, Reason};
 use crate::rbac::{self, Granted};
 use crate::world::{GroupKind, IndexKey, Reader, kind};
 
-/// The ServiceAccount that the status of a plan refers to. It is one of the plan's own namespace, whatever the reference says: who may
-/// write the status of a plan must not get the rights of other namespaces.
+/// Returns the ServiceAccount that the status of a plan references. The namespace of the reference is ignored in favour of the plan's own, so
+/// that users who can write the status of a plan do not gain rights in other namespaces.
 pub(super) fn account(plan: &Value, reference: &Value) -> Option<Account> {
     let (namespace, name) = (object::namespace(plan).to_owned(), object::text(reference, &["name"]).to_owned());
     (!name.is_empty()).then_some(Account { namespace, name })
 }
 
-/// A right that is missing.
+/// A missing right.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lacking {
-    /// The namespace in which it is needed; none: in the whole cluster.
+    /// The namespace in which it is needed; `None` for the whole cluster.
     pub namespace: Option<String>,
-    /// What is not granted, a rule of a Role.
+    /// The missing right, as a rule of a Role.
     pub rule: Value,
-    /// Is it needed to give it away? Who writes a Role gives rights away, which they need to have.
+    /// Whether it is needed to grant it. To write a Role, an account needs the rights that the Role grants.
     pub to_grant: bool,
 }
 
 impl std::fmt::Display for Lacking {
-    /// `create deployments.apps in namespace garden`
+    /// Formats `create deployments.apps in namespace garden`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.to_grant {
             write!(f, "grant {}", rbac::described(&self.rule))?;
         } else {
-            // The name of what is there goes without saying.
+            // The name of an existing object is omitted.
             let mut rule = self.rule.clone();
             object::map_mut(&mut rule, &[]).remove("resourceNames");
             f.write_str(&rbac::described(&rule))?;
@@ -50,7 +50,7 @@ impl std::fmt::Display for Lacking {
     }
 }
 
-/// All rights that the steps which are left need and the ServiceAccount does not have: the API server would tell one after the other.
+/// Returns all rights that the remaining steps need and the ServiceAccount lacks. The API server would report them only one by one.
 pub fn lacking(world: &Reader<'_>, plan: &Value, account: &Account) -> Vec<Lacking> {
     let namespace = object::namespace(plan);
     let owner = (account.namespace.as_str(), account.name.as_str());
@@ -82,14 +82,14 @@ pub fn lacking(world: &Reader<'_>, plan: &Value, account: &Account) -> Vec<Lacki
     rights
 }
 
-/// The same as a reason, each right once.
+/// Returns the missing rights as a reason, without duplicates.
 pub(super) fn missing(world: &Reader<'_>, plan: &Value, account: &Account) -> Option<Reason> {
     let rights: BTreeSet<String> = lacking(world, plan, account).iter().map(Lacking::to_string).collect();
     let (namespace, name) = (account.namespace.clone(), account.name.clone());
     (!rights.is_empty()).then(|| Reason::RightsMissing { namespace, name, rights: rights.into_iter().collect() })
 }
 
-/// What a step that makes a Role, or a binding of one, would grant although the ServiceAccount does not have it.
+/// Returns the rights that a step for a Role or a binding would grant and the ServiceAccount lacks.
 fn gives_away(world: &Reader<'_>, plan: &Value, step: &Value, account: (&str, &str)) -> Vec<Value> {
     if apply::gvk(step).group != kind::ROLE.group {
         return Vec::new();
@@ -111,7 +111,7 @@ fn gives_away(world: &Reader<'_>, plan: &Value, step: &Value, account: (&str, &s
     })
 }
 
-/// The plural of a kind, and whether its objects are in namespaces; none for kinds that nobody knows here.
+/// Returns the plural of a kind, and whether it is namespaced; `None` for unknown kinds.
 fn resource(world: &Reader<'_>, gk: &GroupKind) -> Option<(String, bool)> {
     let definitions = world.indexed(IndexKey::Definition(gk.group.to_string(), gk.kind.to_string()));
     if let Some(definition) = definitions.first().map(|d| d.json()) {

@@ -1,5 +1,4 @@
-//! What the API server warns of while steps are applied, such as an API that is to go: an Event about the step
-//! (olm-behaviour/processes.md#events).
+//! Events about warnings of the API server while steps are applied, such as deprecated APIs (olm-behaviour/processes.md#events).
 
 use serde_json::{Value, json};
 
@@ -11,7 +10,7 @@ use crate::plan::{Action, Emit};
 
 const REASON: &str = "AppliedWithWarnings";
 
-/// The Event about the step of an InstallPlan that an action was for; `None` when it was for none of them, or nothing was warned of.
+/// Returns the Event about the step of an InstallPlan that an action belongs to; `None` if it belongs to no step, or there are no warnings.
 pub fn warned(plan: &Value, action: &Action, warnings: &[String]) -> Option<Emit> {
     if warnings.is_empty() {
         return None;
@@ -40,7 +39,7 @@ pub fn warned(plan: &Value, action: &Action, warnings: &[String]) -> Option<Emit
     Some(Emit { regarding, warning: true, reason: REASON.to_owned(), message })
 }
 
-/// Does the action make, or change, what the step is to bring about?
+/// Reports whether the action creates or changes the object of the step.
 fn is_for(action: &Action, step: &Value) -> bool {
     let resource = |key| object::text(step, &["resource", key]);
     let kind = match resource("kind") {
@@ -82,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_told_of_in_olms_words() {
+    fn warnings_about_a_step_have_olms_message() {
         let warnings = ["it is deprecated".to_owned(), "and useless".to_owned()];
         let account = Account { namespace: "garden".to_owned(), name: "gardener".to_owned() };
         let budget = Action::As(account, Box::new(made("policy/v1beta1", "PodDisruptionBudget", "rose")));
@@ -108,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_step_is_not_told_of() {
+    fn warnings_about_other_objects_are_not_reported() {
         let warnings = ["w".to_owned()];
         assert_eq!(warned(&plan(), &made("v1", "Secret", "other"), &warnings), None);
         assert_eq!(warned(&plan(), &made("other.example.com/v1", "PodDisruptionBudget", "rose"), &warnings), None);

@@ -1,9 +1,9 @@
-//! Plans whose steps people or other programs have written: half of what a resolution says is missing.
+//! Tests of plans whose steps were written by users or other programs, without some of the fields that a resolution sets.
 
 use super::*;
 use crate::plan::Account;
 
-/// A step that belongs to no ClusterServiceVersion and leaves out its group.
+/// Returns a step without a ClusterServiceVersion and without a group.
 fn bare(version: &str, kind: &str, manifest: &Value) -> Value {
     json!({
         "resolving": "", "status": "Unknown",
@@ -26,7 +26,7 @@ fn named_csv(name: &str, uid: &str) -> Value {
     csv
 }
 
-/// An owner as programs write it before the plan is executed.
+/// Returns an owner as other programs write it before the plan is executed.
 fn owner(name: &str) -> Value {
     json!({ "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "name": name, "uid": "" })
 }
@@ -41,7 +41,7 @@ fn first_action(world: &World) -> Action {
 }
 
 #[test]
-fn a_step_that_resolves_nothing_makes_an_object_without_owner() {
+fn a_step_without_a_csv_creates_an_object_without_an_owner() {
     let manifest = |kind: &str| json!({ "kind": kind, "metadata": { "name": "rose", "creationTimestamp": null } });
     for (version, kind, api_version) in [
         ("v1", "ConfigMap", "v1"),
@@ -56,7 +56,7 @@ fn a_step_that_resolves_nothing_makes_an_object_without_owner() {
         ("v1alpha1", "ClusterServiceVersion", "operators.coreos.com/v1alpha1"),
     ] {
         let mut manifest = manifest(kind);
-        // OLM reads the group of these from nowhere else.
+        // OLM reads the group of these kinds only from the manifest.
         if matches!(kind, "NetworkPolicy" | "PriorityClass") {
             manifest["apiVersion"] = api_version.into();
         }
@@ -70,7 +70,7 @@ fn a_step_that_resolves_nothing_makes_an_object_without_owner() {
 }
 
 #[test]
-fn the_kind_of_the_step_counts_and_not_the_api_version_of_its_manifest() {
+fn the_kind_of_the_step_has_precedence_over_the_api_version_of_its_manifest() {
     for api_version in ["v1alpha1", "apiextensions.k8s.io/v1", "binding.operators.coreos.com/v1alpha1"] {
         let manifest =
             json!({ "apiVersion": api_version, "kind": "ClusterServiceVersion", "metadata": { "name": "rose" } });
@@ -78,7 +78,7 @@ fn the_kind_of_the_step_counts_and_not_the_api_version_of_its_manifest() {
         let Action::Create(made) = first_action(&world(&[installing(&[step])])) else { panic!("{api_version}") };
         assert_eq!(made["apiVersion"], "operators.coreos.com/v1alpha1", "{api_version}");
     }
-    // Of an optional object both count: it may be of a kind that only has a known name.
+    // For an optional object both count, because it may be of another group with the same kind.
     let knative = json!({ "apiVersion": "serving.knative.dev/v1", "kind": "Service", "metadata": { "name": "rose" } });
     let mut optional = step("serving.knative.dev/v1", "Service", "rose", &knative);
     optional["optional"] = true.into();
@@ -114,7 +114,7 @@ fn a_service_account_keeps_its_owners_and_gets_the_new_one() {
 }
 
 #[test]
-fn an_owner_that_is_missing_is_waited_for_as_long_as_other_failures() {
+fn a_missing_owner_is_retried_until_the_deadline() {
     for (kind, what) in [
         ("ConfigMap", "configmap: test-owned"),
         ("Service", "service: test-owned"),
@@ -140,7 +140,7 @@ fn an_owner_that_is_missing_is_waited_for_as_long_as_other_failures() {
 }
 
 #[test]
-fn a_definition_alone_is_made_with_rights_of_our_own_and_notes_nobody() {
+fn a_definition_without_a_csv_is_created_with_own_rights_and_without_annotation() {
     let account = json!({ "kind": "ServiceAccount", "namespace": "garden", "name": "gardener" });
     for (version, api_version) in [("v1", "v1"), ("apiextensions.k8s.io/v1", CRD), ("v1", CRD)] {
         let name = "roses.garden.example.com";
@@ -158,7 +158,7 @@ fn a_definition_alone_is_made_with_rights_of_our_own_and_notes_nobody() {
         merge(&mut made, &crd_status(&["v1"], true));
         world.apply(made);
         assert_eq!(told(&plan(&world, at(0))), ["Complete  [Created]"]);
-        // One that was there before becomes what the step says.
+        // An existing definition is updated.
         let mut there = old(CRD, "CustomResourceDefinition", name, &crd_status(&["v1"], true));
         merge(&mut there, &json!({ "metadata": { "labels": { "olm.managed": "true" } } }));
         world.apply(there);
@@ -168,7 +168,7 @@ fn a_definition_alone_is_made_with_rights_of_our_own_and_notes_nobody() {
 }
 
 #[test]
-fn a_plan_that_somebody_bound_to_a_service_account_is_executed_with_its_rights() {
+fn a_plan_with_a_service_account_in_its_status_is_executed_with_its_rights() {
     let steps = [bare("v1", "ConfigMap", &json!({ "metadata": { "name": "rose" } }))];
     let mut installing = installing(&steps);
     installing["status"]["attenuatedServiceAccountRef"] = json!({ "namespace": "garden", "name": "gardener" });
@@ -177,7 +177,7 @@ fn a_plan_that_somebody_bound_to_a_service_account_is_executed_with_its_rights()
 }
 
 #[test]
-fn a_group_that_manages_nothing_does_not_count() {
+fn a_group_without_targets_is_ignored() {
     let group = |name: &str, status: Value| {
         json!({
             "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
@@ -194,7 +194,7 @@ fn a_group_that_manages_nothing_does_not_count() {
 }
 
 #[test]
-fn a_lost_service_account_is_named() {
+fn a_missing_service_account_is_named() {
     let steps = [bare("v1", "ConfigMap", &json!({ "metadata": { "name": "rose" } }))];
     let mut world = world(&[installing(&steps)]);
     world.apply(json!({
@@ -214,7 +214,7 @@ fn a_lost_service_account_is_named() {
 }
 
 #[test]
-fn automatic_approval_begins_a_plan_that_no_subscription_asked_for() {
+fn automatic_approval_starts_a_plan_without_a_subscription() {
     let mut waiting = install_plan("RequiresApproval", &[csv_step()]);
     waiting["spec"] =
         json!({ "approval": "Automatic", "approved": false, "clusterServiceVersionNames": ["rose.v2.0.0"] });
@@ -224,7 +224,7 @@ fn automatic_approval_begins_a_plan_that_no_subscription_asked_for() {
 }
 
 #[test]
-fn a_plan_of_lookups_alone_is_complete() {
+fn a_plan_with_only_lookups_completes() {
     let mut installing = installing(&[]);
     installing["status"]["bundleLookups"] = json!([{ "path": "registry.example.com/rose:1", "identifier": "rose" }]);
     assert_eq!(told(&plan(&world(&[installing]), at(0))), ["Complete  []"]);

@@ -1,4 +1,4 @@
-//! Edits of the spec while a plan waits, or is carried out.
+//! Tests of edits of the spec while a plan waits or is executed.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn planned(json: Value) -> Plan {
 }
 
 #[test]
-fn only_spec_approved_begins_a_plan() {
+fn only_spec_approved_starts_a_plan() {
     let waits = planned(edited("Automatic", false, "RequiresApproval", &["rose.v2.0.0"]));
     assert!(waits.actions.is_empty());
     assert!(
@@ -27,7 +27,7 @@ fn only_spec_approved_begins_a_plan() {
 }
 
 #[test]
-fn what_has_begun_goes_on_when_its_approval_is_taken_back() {
+fn a_started_plan_continues_when_its_approval_is_revoked() {
     let names = ["rose.v2.0.0"];
     let (approved, taken_back) =
         (edited("Manual", true, "Installing", &names), edited("Manual", false, "Installing", &names));
@@ -41,7 +41,7 @@ fn what_has_begun_goes_on_when_its_approval_is_taken_back() {
 }
 
 #[test]
-fn what_is_installed_are_the_steps_and_not_the_names() {
+fn the_steps_are_installed_and_not_the_names_in_the_spec() {
     let waits = planned(edited("Manual", false, "RequiresApproval", &["tulip.v1.0.0"]));
     let [Reason::ApprovalNeeded { csvs, .. }, Reason::Ignored { message, .. }] = &waits.reasons[..] else {
         panic!("{:?}", waits.reasons)

@@ -1,4 +1,4 @@
-//! What a plan does about custom resources that exist when their CustomResourceDefinition changes.
+//! Tests of the validation of existing custom resources when their CustomResourceDefinition changes.
 
 use super::*;
 use crate::plan::Question;
@@ -55,12 +55,12 @@ fn learn(world: &mut World, question: &SchemaCheck, fact: SchemaCheckResult) {
 }
 
 #[test]
-fn what_fits_is_looked_at_before_the_definition_changes() {
+fn custom_resources_are_validated_before_the_definition_changes() {
     let mut world = upgrade(&json!({}));
     let first = plan(&world, at(0));
     let question = question(&first);
     assert!(matches!(first.reasons[..], [Reason::InstallPlanWaits { .. }]));
-    // Only what is served now and then can be compared.
+    // Only versions that are served before and after can be compared.
     assert_eq!(question.schemas.iter().map(|(v, _)| v.as_str()).collect::<Vec<_>>(), ["v1"]);
     assert_eq!((question.group.as_str(), question.plural.as_str()), ("garden.example.com", "roses"));
     learn(&mut world, &question, found(at(0), 0, None));
@@ -68,12 +68,12 @@ fn what_fits_is_looked_at_before_the_definition_changes() {
         told(&plan(&world, at(1))),
         [&format!("patch CustomResourceDefinition/{NAME}"), "Complete  [Created Present]"]
     );
-    // What was seen half a minute ago says little.
+    // A result that is half a minute old has expired.
     assert_eq!(self::question(&plan(&world, at(30))), question);
 }
 
 #[test]
-fn the_refusal_names_objects_and_fields_and_they_are_looked_at_again() {
+fn the_refusal_names_objects_and_fields_and_they_are_validated_again() {
     let mut world = upgrade(&json!({}));
     let question = question(&plan(&world, at(0)));
     learn(&mut world, &question, found(at(0), 40, None));
@@ -92,7 +92,7 @@ fn the_refusal_names_objects_and_fields_and_they_are_looked_at_again() {
 }
 
 #[test]
-fn a_conversion_webhook_may_make_them_fit() {
+fn a_definition_with_a_conversion_webhook_is_changed_nevertheless() {
     let mut world = upgrade(&json!({ "spec": { "conversion": { "strategy": "Webhook" } } }));
     let question = question(&plan(&world, at(0)));
     learn(&mut world, &question, found(at(0), 1, None));
@@ -104,7 +104,7 @@ fn a_conversion_webhook_may_make_them_fit() {
 }
 
 #[test]
-fn what_cannot_be_read_is_an_error_and_forbidden_never_final() {
+fn unreadable_custom_resources_are_an_error_and_forbidden_is_never_final() {
     for (code, reason, is_final) in [(403, "Forbidden", false), (500, "InternalError", true)] {
         let mut world = upgrade(&json!({}));
         let question = question(&plan(&world, at(0)));
@@ -121,7 +121,7 @@ fn what_cannot_be_read_is_an_error_and_forbidden_never_final() {
 }
 
 #[test]
-fn one_bad_bundle_is_named_with_those_that_it_holds_up() {
+fn a_failing_bundle_is_named_with_those_that_it_blocks() {
     let mut other = csv_step();
     other["resolving"] = "pot.v1.0.0".into();
     other["status"] = "Created".into();

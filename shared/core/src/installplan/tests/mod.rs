@@ -1,4 +1,4 @@
-//! What one plan of an InstallPlan does, seen from the objects that are there.
+//! Tests of single plans of an InstallPlan, for given objects.
 
 mod by_others;
 mod edits;
@@ -37,7 +37,7 @@ fn step(api_version: &str, kind: &str, name: &str, manifest: &Value) -> Value {
     })
 }
 
-/// `Kind name` with whatever else the manifest says.
+/// Returns a step for an object with additional fields in its manifest.
 fn simple(api_version: &str, kind: &str, name: &str, rest: &Value) -> Value {
     let mut manifest = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name } });
     for (key, value) in rest.as_object().unwrap() {
@@ -71,7 +71,7 @@ fn csv_step() -> Value {
     )
 }
 
-/// An object that was there long before the InstallPlan.
+/// Returns an object that was created before the InstallPlan.
 fn old(api_version: &str, kind: &str, name: &str, rest: &Value) -> Value {
     let mut object = json!({
         "apiVersion": api_version, "kind": kind,
@@ -126,7 +126,7 @@ fn refuse_again(world: &mut World, action: &Action, attempts: u32, status: Statu
     world.learn(FactKey::Refusals(key()), Some(Fact::Refusals(vec![refusal])));
 }
 
-/// `verb Kind/name`, and for the status of the plan its phase, message and steps.
+/// Formats actions as `verb Kind/name`, and writes of the plan's status as its phase, message and steps.
 fn told(plan: &Plan) -> Vec<String> {
     let action = |a: &Action| {
         let ObjectRef { gvk, name, .. } = a.target();
@@ -168,7 +168,7 @@ fn crd_status(stored: &[&str], established: bool) -> Value {
 }
 
 #[test]
-fn what_needs_the_owner_waits_for_it_and_one_write_ends_the_plan() {
+fn steps_wait_for_their_owner_and_a_single_write_completes_the_plan() {
     let steps = [
         csv_step(),
         simple(CRD, "CustomResourceDefinition", "roses.garden.example.com", &crd_spec(&["v1"])),
@@ -220,7 +220,7 @@ fn what_needs_the_owner_waits_for_it_and_one_write_ends_the_plan() {
 }
 
 #[test]
-fn what_is_there_is_brought_up_to_date() {
+fn existing_objects_are_updated() {
     let new_rule = json!({ "rules": [{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"] }] });
     let old_rule = json!({ "rules": [{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }] });
     let earlier = json!([{ "kind": "ClusterServiceVersion", "name": "rose.v1.0.0", "uid": "u-old" }]);
@@ -234,7 +234,7 @@ fn what_is_there_is_brought_up_to_date() {
     .to_string()
     .into();
     let labels = json!({ "olm.managed": "true", "operators.coreos.com/rose.garden": "" });
-    // Step, what is there, path, what becomes of it.
+    // Step, existing object, path, result.
     let rows: Vec<(Value, Value, &[&str], Value)> = vec![
         (
             simple("v1", "ConfigMap", "rose", &json!({ "data": { "c": "d" } })),
@@ -333,7 +333,7 @@ fn what_is_there_is_brought_up_to_date() {
 }
 
 #[test]
-fn csvs_and_subscriptions_that_are_there_stay() {
+fn existing_csvs_and_subscriptions_are_not_changed() {
     for (step, kind) in [
         (csv_step(), "ClusterServiceVersion"),
         (
@@ -373,7 +373,7 @@ fn an_existing_crd_is_patched_along_with_the_last_write() {
 }
 
 #[test]
-fn an_existing_crd_becomes_what_the_bundle_says() {
+fn an_existing_crd_gets_the_spec_of_the_bundle() {
     let name = "roses.garden.example.com";
     let mut new = crd_spec(&["v1"]);
     merge(&mut new, &json!({ "spec": { "scope": "Namespaced", "names": { "kind": "Rose", "plural": "roses" } } }));
@@ -400,10 +400,10 @@ fn an_existing_crd_becomes_what_the_bundle_says() {
         after
     };
     let after = patched(&world);
-    assert_eq!(after["spec"], new["spec"], "nothing else is left");
+    assert_eq!(after["spec"], new["spec"], "no other fields are left");
     assert_eq!(after["metadata"]["labels"], json!({ "mine": "yes", "olm.managed": "true" }));
     assert_eq!(after["metadata"]["annotations"]["note"], "made by hand");
-    // The operator that converts its objects goes on with that.
+    // The conversion webhook of an operator is preserved.
     let mut converts = csv();
     converts["spec"]["webhookdefinitions"] = json!([{ "type": "ConversionWebhook", "conversionCRDs": [name] }]);
     world.apply(converts);
@@ -432,7 +432,7 @@ fn failures_are_retried_for_a_minute() {
 }
 
 #[test]
-fn refusals_are_told_and_forbidden_is_never_final() {
+fn refusals_are_reported_and_forbidden_is_never_final() {
     let role = || simple(RBAC, "Role", "reader", &json!({ "rules": [] }));
     let link = || simple("console.openshift.io/v1", "ConsoleLink", "rose-link", &json!({}));
     let unknown = "api-server resource not found installing ConsoleLink rose-link: GroupVersionKind console.openshift.io/v1, \
@@ -448,7 +448,7 @@ fn refusals_are_told_and_forbidden_is_never_final() {
         let action = first.actions[0].clone();
         refuse(&mut world, &action, code, reason, said);
         let second = plan(&world, at(0));
-        // The status first, then the same again, which the planner holds back.
+        // The status first, then the retry, which the planner holds back.
         assert_eq!(
             told(&second)[0],
             format!("Installing retrying execution due to error: {told_as} [Created Unknown]")
@@ -474,7 +474,7 @@ fn approval_comes_first() {
     );
     waiting["spec"]["approved"] = true.into();
     assert_eq!(told(&plan_of(&waiting)), ["Installing  [Unknown]"]);
-    // Nobody made a plan of it yet.
+    // It has no steps yet.
     assert_eq!(plan_of(&install_plan("", &[])), Plan::nothing());
 }
 
@@ -498,7 +498,7 @@ fn olm_writes_its_own_types_whatever_group_and_version_a_step_names() {
         let plan = plan_with(&Settings::default(), &world, at(0));
         let object = object_of(&plan, Verb::Create, kind);
         assert_eq!(object["apiVersion"], made, "{kind} of {said}");
-        // What was resolved stays as it was read.
+        // The step itself is not changed.
         let Some(Action::UpdateStatus(written)) = plan.actions.iter().find(|a| a.verb() == Verb::UpdateStatus) else {
             continue;
         };

@@ -1,4 +1,4 @@
-//! What a plan does with steps that are optional: the tables of the enhancement `optional-manifest`, row by row.
+//! Tests of optional steps, according to the tables of the enhancement `optional-manifest`.
 
 use super::*;
 use crate::api::object::Gvk;
@@ -23,7 +23,7 @@ fn installing(steps: &[Value]) -> Value {
     install_plan("Installing", &[std::slice::from_ref(&csv), steps].concat())
 }
 
-/// What the plan does once the one create of a step was refused so many times in a row.
+/// Returns what the plan does after the creation of a step was refused that many times in a row.
 fn after_refusals(settings: &Settings, step: &Value, attempts: u32, status: Status) -> (Vec<String>, Vec<String>) {
     let mut world = world(&[installing(std::slice::from_ref(step)), csv()]);
     let first = plan_with(settings, &world, at(0));
@@ -38,7 +38,7 @@ fn after_refusals(settings: &Settings, step: &Value, attempts: u32, status: Stat
     (told(&now), told(&plan_with(settings, &world, at(61))))
 }
 
-/// Code, reason, and whether the plan goes on.
+/// Code, reason, and whether the plan continues.
 const ROWS: [(u16, &str, bool); 19] = [
     (401, "Unauthorized", true),
     (403, "Forbidden", true),
@@ -57,16 +57,16 @@ const ROWS: [(u16, &str, bool); 19] = [
     (500, "InternalError", false),
     (410, "Expired", false),
     (503, "ServiceUnavailable", false),
-    // A webhook may give any code and no reason; and there may be no answer at all.
+    // A webhook may return any code without a reason; and there may be no response at all.
     (403, "", true),
     (0, "NoAnswer", false),
 ];
 
 #[test]
-fn answers_about_the_cluster_are_gone_on_with_and_others_are_tried_again() {
+fn steps_are_skipped_after_permanent_refusals_and_retried_after_others() {
     for (code, reason, goes_on) in ROWS {
         let row = format!("{code} {reason}");
-        // A conflict is first taken for a World that is behind.
+        // A conflict is first attributed to a stale World.
         let (now, late) = after_refusals(&on(), &optional(rule()), 4, Status::new(code, reason, "no"));
         if goes_on {
             assert_eq!(now, ["Complete  [Created NotCreated]", "emit event about InstallPlan/install-1"], "{row}");
@@ -98,10 +98,10 @@ fn steps_that_are_not_optional_and_the_gate_switched_off_change_nothing() {
 }
 
 #[test]
-fn what_exists_already_is_updated() {
+fn existing_optional_objects_are_updated() {
     let step = optional(rule());
     let (now, _) = after_refusals(&on(), &step, 1, Status::new(409, "AlreadyExists", "it exists"));
-    // The planner looks at it meanwhile.
+    // The planner reads the object in the meantime.
     assert_eq!(now[0], "create PrometheusRule/rule");
     let there = old("monitoring.coreos.com/v1", "PrometheusRule", "rule", &json!({ "spec": { "groups": [] } }));
     let world = world(&[installing(&[step]), csv(), there]);
@@ -110,7 +110,7 @@ fn what_exists_already_is_updated() {
 }
 
 #[test]
-fn a_refused_update_is_gone_on_with_as_well() {
+fn a_refused_update_is_skipped_as_well() {
     let there = old("monitoring.coreos.com/v1", "PrometheusRule", "rule", &json!({ "spec": { "groups": [] } }));
     let mut world = world(&[installing(&[optional(rule())]), csv(), there]);
     let action = plan_with(&on(), &world, at(0)).actions[0].clone();
@@ -119,7 +119,7 @@ fn a_refused_update_is_gone_on_with_as_well() {
 }
 
 #[test]
-fn the_event_says_what_is_missing_and_why() {
+fn the_event_states_what_is_missing_and_why() {
     let mut world = world(&[installing(&[optional(rule())]), csv()]);
     let action = plan_with(&on(), &world, at(0)).actions[0].clone();
     refuse(&mut world, &action, 404, "NotFound", "the server could not find the requested resource");
@@ -144,7 +144,7 @@ fn the_event_says_what_is_missing_and_why() {
 }
 
 #[test]
-fn one_that_is_missing_does_not_hold_up_the_others() {
+fn a_skipped_step_does_not_block_others() {
     let other = simple("policy/v1", "PodDisruptionBudget", "pdb", &json!({ "spec": {} }));
     let mut world = world(&[installing(&[optional(rule()), other]), csv()]);
     let action = plan_with(&on(), &world, at(0)).actions[0].clone();
@@ -169,7 +169,7 @@ fn discover(world: &mut World, api_version: &str, discovery: Discovery) {
 }
 
 #[test]
-fn whether_an_optional_object_has_a_namespace_is_asked() {
+fn the_scope_of_an_optional_object_is_discovered() {
     let schema = optional(simple("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", "rose", &json!({})));
     let mut world = world(&[installing(&[schema]), csv()]);
     let plan = plan_with(&on(), &world, at(0));
@@ -190,7 +190,7 @@ fn whether_an_optional_object_has_a_namespace_is_asked() {
 }
 
 #[test]
-fn any_kind_may_be_optional_and_no_other_than_before_may_not() {
+fn any_kind_may_be_optional_except_those_of_olm() {
     let monitor = simple("monitoring.coreos.com/v1", "PodMonitor", "monitor", &json!({}));
     let there = |steps: &[Value]| {
         let mut world = world(&[installing(steps), csv()]);
@@ -212,7 +212,7 @@ fn any_kind_may_be_optional_and_no_other_than_before_may_not() {
         let invalid = "retrying execution due to error: the InstallPlan contains invalid data";
         assert_eq!(told(&refused), [format!("Installing {invalid} [Created UnsupportedResource]")]);
     }
-    // One of another group that has the name of a kind of OLM's is none.
+    // A kind of another group with the name of one of OLM's kinds may be optional.
     for (api_version, kind) in
         [("serving.knative.dev/v1", "Service"), ("apps.open-cluster-management.io/v1", "Subscription")]
     {
@@ -222,7 +222,7 @@ fn any_kind_may_be_optional_and_no_other_than_before_may_not() {
         assert_eq!(object::annotation(&made, "olm.generated-by"), None);
         assert_eq!(made["metadata"]["ownerReferences"], json!([object::owner_reference(&csv(), false)]));
     }
-    // A role is nothing that a plan could go on without.
+    // A plan cannot skip a Role.
     let role = optional(simple(RBAC, "Role", "reader", &json!({ "rules": [] })));
     let mut world = there(&[role]);
     let action = plan_with(&on(), &world, at(0)).actions[0].clone();
@@ -245,7 +245,7 @@ fn link() -> Value {
 }
 
 #[test]
-fn a_definition_says_whether_its_objects_have_a_namespace() {
+fn the_scope_of_a_kind_is_read_from_its_definition() {
     let made = |scope: &str| {
         let plan = plan_with(&on(), &world(&[installing(&[link()]), csv(), definition(scope, Some(0))]), at(0));
         object_of(&plan, Verb::Create, "Link")
@@ -257,7 +257,7 @@ fn a_definition_says_whether_its_objects_have_a_namespace() {
 }
 
 #[test]
-fn an_api_that_the_plan_brings_itself_is_waited_for() {
+fn optional_steps_wait_for_apis_of_the_same_plan() {
     let crd = simple(CRD, "CustomResourceDefinition", "links.garden.example.com", &crd_spec(&["v1"]));
     let steps = installing(&[crd, link()]);
     let first = plan_with(&on(), &world(&[steps.clone(), csv()]), at(0));
@@ -269,7 +269,7 @@ fn an_api_that_the_plan_brings_itself_is_waited_for() {
     let mut world = world(&[steps, csv(), served]);
     let second = plan_with(&on(), &world, at(1));
     assert_eq!(told(&second), ["create Link/link", "Complete  [Created Created Created]"]);
-    // The API server may need a moment after it said so.
+    // An established API may be served only a moment later.
     let missing = || Status::new(404, "NotFound", "the server could not find the requested resource");
     refuse_again(&mut world, &second.actions[0], 3, missing());
     assert_eq!(told(&plan_with(&on(), &world, at(1))), told(&second));
@@ -278,7 +278,7 @@ fn an_api_that_the_plan_brings_itself_is_waited_for() {
 }
 
 #[test]
-fn what_is_missing_is_tried_once_more_when_its_api_appears_if_asked_for() {
+fn skipped_steps_are_retried_once_when_their_api_appears_if_enabled() {
     let retry = Settings { retry_optional: true, ..on() };
     let mut complete = installing(&[link()]);
     complete["status"]["phase"] = "Complete".into();
@@ -286,7 +286,7 @@ fn what_is_missing_is_tried_once_more_when_its_api_appears_if_asked_for() {
     complete["status"]["plan"][1]["status"] = "NotCreated".into();
     complete["status"]["conditions"] =
         json!([{ "type": "Installed", "status": "True", "lastUpdateTime": object::time(at(10)) }]);
-    // Not there; there before; there since.
+    // Not served; served before; served since then.
     for (definitions, tried) in [
         (vec![], false),
         (vec![definition("Namespaced", Some(9))], false),

@@ -1,4 +1,4 @@
-//! What a plan does with the rights of a ServiceAccount.
+//! Tests of plans that are executed with the rights of a ServiceAccount.
 
 use super::*;
 use crate::plan::Account;
@@ -28,7 +28,7 @@ fn steps() -> Vec<Value> {
 }
 
 #[test]
-fn steps_use_the_rights_of_the_account_and_definitions_our_own() {
+fn steps_use_the_rights_of_the_account_and_definitions_own_rights() {
     let mut world = with_account(group("gardener", "gardener"), &[install_plan("Installing", &steps())]);
     let first = plan(&world, at(0));
     let [Action::UpdateStatus(written)] = &first.actions[..] else { panic!("{first:?}") };
@@ -52,7 +52,7 @@ fn steps_use_the_rights_of_the_account_and_definitions_our_own() {
 }
 
 #[test]
-fn all_missing_rights_are_told_at_once() {
+fn all_missing_rights_are_reported_at_once() {
     let mut installing = install_plan("Installing", &steps());
     let group = group("gardener", "gardener");
     installing["status"]["attenuatedServiceAccountRef"] = group["status"]["serviceAccountRef"].clone();
@@ -73,7 +73,7 @@ fn all_missing_rights_are_told_at_once() {
     );
     let role = "create roles.rbac.authorization.k8s.io in namespace garden";
     assert_eq!(missing(&world).unwrap(), [csv, class, role]);
-    // Rights within the namespace say nothing about the cluster.
+    // Rights in the namespace do not apply to cluster-scoped objects.
     for (kind, namespace) in [("Role", "garden"), ("ClusterRole", "")] {
         let rules = json!([{ "apiGroups": ["*"], "resources": ["*"], "verbs": ["create"] }]);
         let metadata = json!({ "name": "all", "namespace": namespace });
@@ -94,7 +94,7 @@ fn all_missing_rights_are_told_at_once() {
 }
 
 #[test]
-fn an_account_that_is_not_found_stops_the_plan() {
+fn a_missing_account_blocks_the_plan() {
     for (named, found) in [("gardener", ""), ("gardener", "another")] {
         let world = with_account(group(named, found), &[install_plan("Installing", &steps())]);
         let plan = plan(&world, at(0));
@@ -104,7 +104,7 @@ fn an_account_that_is_not_found_stops_the_plan() {
     }
 }
 
-/// `Role all` and a binding of it to the account of the plan, with these rules.
+/// Adds `Role all` with these rules, and a binding of it to the account of the plan.
 fn grant(world: &mut World, rules: &Value) {
     let metadata = json!({ "name": "all", "namespace": "garden" });
     world.apply(json!({ "apiVersion": RBAC, "kind": "Role", "metadata": metadata, "rules": rules }));
@@ -115,7 +115,7 @@ fn grant(world: &mut World, rules: &Value) {
 }
 
 #[test]
-fn rights_that_would_be_given_away_are_missing_too() {
+fn missing_rights_include_those_that_would_be_granted() {
     let rules = json!([{ "apiGroups": ["", "apps"], "resources": ["secrets"], "verbs": ["get", "list"] }]);
     let binding = json!({ "roleRef": { "kind": "Role", "name": "reader" }, "subjects": [] });
     let steps =
@@ -147,7 +147,7 @@ fn rights_that_would_be_given_away_are_missing_too() {
 }
 
 #[test]
-fn a_plan_that_failed_is_tried_again_when_rbac_of_its_namespace_changes() {
+fn a_failed_plan_is_retried_when_rbac_of_its_namespace_changes() {
     let mut failed = install_plan("Failed", &steps());
     failed["metadata"]["resourceVersion"] = "10".into();
     let role = |version: &str, namespace: &str| {
@@ -155,7 +155,7 @@ fn a_plan_that_failed_is_tried_again_when_rbac_of_its_namespace_changes() {
         json!({ "apiVersion": RBAC, "kind": "Role", "metadata": metadata, "rules": [] })
     };
     let planned = |failed: &Value, role: Value| told(&plan(&world(&[failed.clone(), role]), at(0)));
-    assert_eq!(planned(&failed, role("11", "garden")), [] as [&str; 0], "it used our own rights");
+    assert_eq!(planned(&failed, role("11", "garden")), [] as [&str; 0], "it was executed with own rights");
     failed["status"]["attenuatedServiceAccountRef"] = json!({ "namespace": "garden", "name": "gardener" });
     assert_eq!(planned(&failed, role("9", "garden")), [] as [&str; 0]);
     assert_eq!(planned(&failed, role("11", "meadow")), [] as [&str; 0]);
@@ -163,7 +163,7 @@ fn a_plan_that_failed_is_tried_again_when_rbac_of_its_namespace_changes() {
 }
 
 #[test]
-fn the_token_that_kubernetes_puts_into_a_secret_stays() {
+fn the_token_that_kubernetes_adds_to_a_secret_is_preserved() {
     let token = json!({ "type": "kubernetes.io/service-account-token", "metadata": { "name": "token" } });
     let secret = simple("v1", "Secret", "token", &token);
     let mut live = old("v1", "Secret", "token", &json!({ "data": { "token": "eA==" } }));

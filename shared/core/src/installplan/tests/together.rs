@@ -1,9 +1,9 @@
-//! Which steps are in flight together.
+//! Tests of the concurrent execution of steps.
 
 use super::*;
 use crate::api::status::Status;
 
-/// `verb Kind/name` of the actions, batch by batch.
+/// Formats the actions as `verb Kind/name`, batch by batch.
 fn batches(plan: &Plan) -> Vec<Vec<String>> {
     let told = told(plan);
     plan.order.batches(told.len()).into_iter().map(|batch| told[batch].to_vec()).collect()
@@ -20,7 +20,7 @@ fn map(name: &str) -> Value {
 }
 
 #[test]
-fn what_does_not_depend_on_each_other_is() {
+fn independent_steps_are_executed_concurrently() {
     let crd = |name: &str| simple(CRD, "CustomResourceDefinition", name, &crd_spec(&["v1"]));
     let binding = json!({ "roleRef": { "kind": "Role", "name": "reader" }, "subjects": [] });
     let token = json!({ "type": "kubernetes.io/service-account-token" });
@@ -33,7 +33,7 @@ fn what_does_not_depend_on_each_other_is() {
         simple(RBAC, "Role", "reader", &json!({ "rules": [] })),
         simple(RBAC, "RoleBinding", "reader", &binding),
         simple("v1", "ServiceAccount", "rose", &json!({})),
-        // Nobody knows whether this is served: what comes after it may never be begun.
+        // It is unknown whether this kind is served, so later steps must not be started.
         simple("monitoring.coreos.com/v1", "PrometheusRule", "rose", &json!({})),
         map("b"),
     ];
@@ -52,7 +52,7 @@ fn what_does_not_depend_on_each_other_is() {
 }
 
 #[test]
-fn one_bundle_after_the_other_gets_its_csv() {
+fn csvs_of_bundles_are_created_one_by_one() {
     let mut other = csv_step();
     other["resource"]["name"] = "pot.v1.0.0".into();
     other["resolving"] = "pot.v1.0.0".into();
@@ -61,7 +61,7 @@ fn one_bundle_after_the_other_gets_its_csv() {
 }
 
 #[test]
-fn a_batch_that_was_refused_in_part_is_tried_again_together_with_what_may_not_be_done() {
+fn a_partly_refused_batch_is_retried_with_its_blind_actions() {
     let known =
         |name: &str| old(CRD, "CustomResourceDefinition", name, &json!({ "spec": { "group": "garden.example.com" } }));
     let crd = |name: &str| simple(CRD, "CustomResourceDefinition", name, &crd_spec(&["v2"]));
@@ -80,11 +80,11 @@ fn a_batch_that_was_refused_in_part_is_tried_again_together_with_what_may_not_be
         "create ConfigMap/a",
     );
     assert_eq!(batches(&first)[..2], [vec![pots, roses], vec![a]]);
-    // Nobody knows whether the other patch has changed anything: it goes along.
+    // It is unknown whether the other patch has changed anything, so it is retried, too.
     refuse(&mut world, &first.actions[1].clone(), 500, "InternalError", "oh");
     let second = plan(&world, at(0));
     assert_eq!(batches(&second)[1..], [vec![pots, roses], vec![a]]);
-    // What comes after the batch was not tried, and what comes before went through.
+    // Actions after the batch were not tried, and actions before it have succeeded.
     refuse(&mut world, &first.actions[2].clone(), 500, "InternalError", "oh");
     let third = plan(&world, at(0));
     assert_eq!(
@@ -99,7 +99,7 @@ fn a_batch_that_was_refused_in_part_is_tried_again_together_with_what_may_not_be
 }
 
 #[test]
-fn a_retry_tells_how_often_and_when_next() {
+fn a_retry_reports_the_attempts_and_the_time_of_the_next_one() {
     let mut world = world(&[install_plan("Installing", &[there(), map("a")]), csv()]);
     let create = plan(&world, at(0)).actions[0].clone();
     refuse_again(&mut world, &create, 3, Status::new(503, "ServiceUnavailable", "later"));
