@@ -1,5 +1,5 @@
-//! Edits of an InstallPlan's spec that OLM ignores, so that users can be told. Only its steps, and setting `spec.approved` to true, have an
-//! effect (olm-behaviour/installplan.md#phases).
+//! Finds edits of an InstallPlan's spec that OLM ignores. Only its steps, and setting `spec.approved` to true, have an effect
+//! (olm-behaviour/installplan.md#phases).
 
 use std::collections::BTreeSet;
 

@@ -177,7 +177,11 @@ fn images_and_config_maps_are_read_without_an_object() {
     let reported = plan(Some(&image), Some(lost));
     assert_eq!(status(&reported)["reason"], "RegistryServerError");
     assert_eq!(status(&reported)["message"], "couldn't connect to registry - no answer");
-    assert!(reported.reasons[0].to_string().ends_with("what was read before is still used"), "{:?}", reported.reasons);
+    assert!(
+        reported.reasons[0].to_string().ends_with("the content that was read before is still used"),
+        "{:?}",
+        reported.reasons
+    );
     // Another tag is another target.
     let mut other = image.clone();
     other["spec"]["image"] = "registry.example.com/catalog:2".into();
