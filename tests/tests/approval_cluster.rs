@@ -319,7 +319,7 @@ fn content_of_a_tag_moved_after_approval_is_not_installed() {
     // Another writer pushes different content to the same tag.
     push("b");
     let said = garden.work();
-    assert!(said.contains(&format!("what was approved is {digest}")), "{said}");
+    assert!(said.contains(&format!("the approved digest is {digest}")), "{said}");
     assert_eq!(garden.get(&["clusterserviceversions"])["items"], json!([]));
     assert_ne!(garden.get(&["installplans"])["items"][0]["status"]["phase"], "Complete");
     // The plan continues with the approved content.

@@ -209,7 +209,7 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
         let before = kubectl.get(namespace, name);
         let (answer, text, talk) = admin.creates(namespace, "ours", &[]);
         assert_eq!(answer, Ok(Outcome::Negative), "{talk}");
-        assert!(text.contains("not created") && text.contains("users look after"), "{text}");
+        assert!(text.contains("not created") && text.contains("managed by users"), "{text}");
         assert_eq!((kubectl.groups(namespace).len(), kubectl.get(namespace, name)), (1, before));
     }
 
@@ -343,7 +343,7 @@ fn deleting(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     assert!(talk.contains("nothing to delete"), "{talk}");
     for namespace in ["written", "plain"] {
         let (answer, text, _) = admin.deletes(namespace);
-        assert_eq!((answer, text.contains("users look after")), (Ok(Outcome::Negative), true), "{text}");
+        assert_eq!((answer, text.contains("managed by users")), (Ok(Outcome::Negative), true), "{text}");
         assert_eq!(kubectl.groups(namespace).len(), 1);
     }
     let (answer, _, _) = admin.deletes("crowd");
@@ -539,7 +539,7 @@ fn other_clients_are_faster(plane: &ControlPlane, kubectl: &Kubectl) {
     let (quick, there) = (kubectl.clone(), group("other", "theirs", &["other"], None));
     let (_proxy, user) = with("create", Box::new(move || quick.apply(&there)));
     let (answer, text, talk) = user.creates("other", "ours", &[]);
-    assert_eq!((answer, text.contains("users look after")), (Ok(Outcome::Negative), true), "{text}{talk}");
+    assert_eq!((answer, text.contains("managed by users")), (Ok(Outcome::Negative), true), "{text}{talk}");
     assert!(talk.contains("deleting ours again"), "{talk}");
     assert_eq!(kubectl.groups("other"), ["theirs="]);
 
@@ -571,7 +571,7 @@ fn other_clients_are_faster(plane: &ControlPlane, kubectl: &Kubectl) {
     let take = move || drop(quick.run(&["label", "operatorgroup", "same", "-n", "same", "--overwrite", &label], ""));
     let (_proxy, user) = with("delete", Box::new(take));
     let (answer, text, _) = user.deletes("same");
-    assert_eq!((answer, text.contains("users look after")), (Ok(Outcome::Negative), true), "{text}");
+    assert_eq!((answer, text.contains("managed by users")), (Ok(Outcome::Negative), true), "{text}");
     assert_eq!(kubectl.groups("same"), ["same=user"]);
 
     // A member is created at that moment: its group is created again.

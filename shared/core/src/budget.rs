@@ -219,7 +219,7 @@ mod tests {
         let rose = json!({ "app": "rose" });
         let wanted = json!([rose, { "cpu": 2, "labels": rose, "memory": 4, "x": rose }]);
         assert_eq!(yaml::first(text.as_bytes()).unwrap()["list"], wanted);
-        assert_eq!(refused("a: {<<: 1}").0, "a merge key << takes a map, or a list of maps");
+        assert_eq!(refused("a: {<<: 1}").0, "the value of a merge key << must be a map, or a list of maps");
     }
 
     #[test]

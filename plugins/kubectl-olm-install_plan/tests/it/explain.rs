@@ -62,7 +62,7 @@ fn questions_without_an_answer() {
         (&["no-such-plan"][..], "there is no InstallPlan no-such-plan"),
         (&["--subscription", "none"], "there is no Subscription none"),
         (&["--package", "coffee"], "no known catalog has package coffee"),
-        (&["--package", "tea-house@>>1"], "no range of versions"),
+        (&["--package", "tea-house@>>1"], "invalid version range"),
         (&["--bundle", "./nowhere"], "nowhere"),
         (&["one", "--package", "two"], "cannot be used with"),
     ] {

@@ -311,7 +311,7 @@ spec: { version: 1.0.0 }
         ));
         let (answer, said) = asked(&["rose@>=2.0.0"], false, &[], "");
         assert_eq!(answer, Ok(Outcome::Negative));
-        assert!(said.contains("which nothing on offer is"), "{said}");
+        assert!(said.contains("which no catalog offers"), "{said}");
         let (answer, said) = asked(&["rose@1.0.0"], false, &[], "name");
         assert_eq!((answer, said.as_str()), (Ok(Outcome::Done), "bundle/rose.v1.0.0\n"));
         let (answer, said) = asked(&["tulip"], false, &[], "json");
@@ -324,10 +324,16 @@ spec: { version: 1.0.0 }
     #[test]
     fn installed_objects_count() {
         let (answer, said) = asked(&[], true, &[], "");
-        assert_eq!((answer, said.as_str()), (Ok(Outcome::Done), "Nothing to install: what is wanted is there.\n"));
+        assert_eq!(
+            (answer, said.as_str()),
+            (Ok(Outcome::Done), "Nothing to install: all required bundles are installed.\n")
+        );
         // Without its Subscription the operator stays, and no other version of the package can be installed.
         let (answer, said) = asked(&["rose"], true, &["delete-subscription:mine"], "");
-        assert_eq!((answer, said.as_str()), (Ok(Outcome::Done), "Nothing to install: what is wanted is there.\n"));
+        assert_eq!(
+            (answer, said.as_str()),
+            (Ok(Outcome::Done), "Nothing to install: all required bundles are installed.\n")
+        );
         let (answer, _) = asked(&[], true, &["channel:mine=fast"], "");
         assert_eq!(answer, Ok(Outcome::Negative));
     }

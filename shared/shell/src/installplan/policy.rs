@@ -340,6 +340,6 @@ mod tests {
         assert!(Terms { explained: Some("yes".to_owned()), ..Terms::default() }.understood().is_err());
         let unclear = Terms { policies: own("csvs.all(x, semver(x.package).major() == 1)"), ..Terms::default() };
         let told = unclear.understood().unwrap().refusal(&standing_of("RequiresApproval", false), &explanation(false));
-        assert!(told.unwrap_err().message.contains("this is no version"));
+        assert!(told.unwrap_err().message.contains("invalid semantic version"));
     }
 }

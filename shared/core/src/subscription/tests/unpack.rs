@@ -347,7 +347,7 @@ fn the_content_of_a_tag_is_installed_only_if_approved() {
     pass(&mut simulation, 5);
     assert!(story(&simulation).starts_with("Installing: rose.v1.0.0"), "{}", story(&simulation));
     let messages = reasons(&simulation).join("; ");
-    assert!(messages.contains(&format!("what was approved is {}", explained.digest())), "{messages}");
+    assert!(messages.contains(&format!("the approved digest is {}", explained.digest())), "{messages}");
     assert_eq!(simulation.replan(), []);
     // The same content in another order is equal.
     let objects: Vec<_> = explained.objects.iter().rev().cloned().collect();
