@@ -1,4 +1,4 @@
-//! The frame of every plugin's `main`: arguments in, exit code out.
+//! The `main` function of all plugins: parses arguments, runs the command, and returns the exit code.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -11,14 +11,14 @@ use crate::cli::{Outcome, Printer, name, signal};
 use crate::completion::{self, Question};
 use crate::error::CliError;
 
-/// Help in kubectl's order: what it does, examples, options, and the usage line last.
+/// The help template, in kubectl's order: description, examples, options, usage.
 const HELP: &str = "{about-with-newline}\n{before-help}{all-args}\n\n{usage-heading}\n  {usage}{after-help}";
 
-/// Stands for the words that start the program in help texts and examples.
+/// The placeholder for the command in help texts and examples.
 const SPELLED: &str = "{cmd}";
 
-/// Parses the arguments of this process, runs `body` and says how it ended. Exit codes: 0 done, 1 the answer is no,
-/// 2 could not answer.
+/// Parses the arguments of this process, runs `body` and reports the result. Exit codes: 0 success, 1 negative result,
+/// 2 error.
 pub fn main<A: Parser>(body: impl FnOnce(A, &mut Printer) -> Result<Outcome, CliError>) -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     if let Some(question) = Question::from_arguments(&arguments) {
@@ -39,7 +39,7 @@ pub fn main<A: Parser>(body: impl FnOnce(A, &mut Printer) -> Result<Outcome, Cli
     }
 }
 
-/// Reports how a body ended, and gives the exit code: 130 after Ctrl-C, whatever else came of it.
+/// Reports the result of a body, and returns the exit code: 130 after Ctrl-C, whatever the result.
 pub fn finish(ended: Result<impl Into<ExitCode>, CliError>, printer: &mut Printer) -> ExitCode {
     let code = match ended.and_then(|answer| printer.flush().map(|()| answer)) {
         Ok(answer) => answer.into(),
@@ -51,33 +51,33 @@ pub fn finish(ended: Result<impl Into<ExitCode>, CliError>, printer: &mut Printe
     if signal::was_interrupted() { ExitCode::from(signal::INTERRUPTED) } else { code }
 }
 
-/// Prints what clap has to say, which is help on stdout or a refusal on stderr, and gives the exit code.
+/// Prints clap's output, help on stdout or an error on stderr, and returns the exit code.
 pub fn refuse(refusal: &clap::Error) -> ExitCode {
-    // Help that nobody reads to the end is no failure.
+    // A closed pipe while printing help is not an error.
     refusal.print().ok();
     ExitCode::from(u8::try_from(refusal.exit_code()).unwrap_or(2))
 }
 
-/// A command line that was understood.
+/// A parsed command line.
 #[derive(Debug)]
 pub struct Parsed<A> {
-    /// What the command takes.
+    /// The arguments of the command.
     pub arguments: A,
-    /// What every command takes.
+    /// The flags of all commands.
     pub talk: TalkFlags,
-    /// Does the command start its log itself? Controllers say more by default.
+    /// Whether the command starts logging itself. Controllers log more by default.
     pub logs_itself: bool,
 }
 
-/// Parses arguments; the first is the program itself.
+/// Parses arguments; the first is the program.
 pub fn parse<A: Parser>(arguments: Vec<OsString>) -> Result<Parsed<A>, clap::Error> {
     let spelled = name::spelled(arguments.first().map(OsString::as_os_str).unwrap_or_default());
     let mut command = command::<A>(&spelled);
     let matches = command.try_get_matches_from_mut(arguments)?;
-    // A global flag is known to the sub-command behind which it stands, and to those below.
+    // A global flag is known to the subcommand that it follows, and to nested ones.
     let (mut deepest, mut own) = (&matches, A::command());
     let mut logs_itself = has_log(&own);
-    // Words for another program are no sub-command of this one.
+    // The arguments of external plugins are not subcommands.
     while let Some((name, below)) = deepest.subcommand()
         && let Some(command) = own.find_subcommand(name).cloned()
     {
@@ -89,12 +89,12 @@ pub fn parse<A: Parser>(arguments: Vec<OsString>) -> Result<Parsed<A>, clap::Err
     Ok(Parsed { arguments, talk, logs_itself })
 }
 
-/// Does the command itself take flags for its log?
+/// Returns whether the command itself has log flags.
 fn has_log(command: &clap::Command) -> bool {
     command.get_arguments().any(|argument| argument.get_id() == "verbosity")
 }
 
-/// The command of `A`, and the flags of every command, with usage and examples spelled as the user spells the program.
+/// Returns the command of `A` with the flags of all commands, and with the program name as called in usage and examples.
 pub fn command<A: Parser>(spelled: &str) -> clap::Command {
     let mut command = A::command();
     let known: Vec<_> = command.get_arguments().map(|argument| argument.get_id().clone()).collect();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn help_is_spelled_as_the_user_spells_it() {
+    fn help_shows_the_program_name_as_called() {
         for (argv0, spelled) in [("/bin/kubectl-olm-brew", "kubectl olm brew"), ("brew", "brew")] {
             let help = refusal(&[argv0, "--help"]).to_string();
             let example = format!("Examples:\n  {spelled} --cups 2\n");

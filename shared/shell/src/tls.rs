@@ -1,7 +1,7 @@
-//! The TLS provider of this process.
+//! The TLS provider of the process.
 
-/// Makes ring the TLS provider of this process; calling it twice is harmless.
+/// Installs ring as the TLS provider of the process. Calling it twice has no effect.
 pub fn install_crypto_provider() {
-    // An error says that a provider is installed already.
+    // An error means that a provider is already installed.
     rustls::crypto::ring::default_provider().install_default().ok();
 }

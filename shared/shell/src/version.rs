@@ -1,4 +1,4 @@
-//! What version this is, and what the server runs.
+//! The versions of this client and of the server.
 
 use std::time::Duration;
 
@@ -14,32 +14,32 @@ use crate::cluster::api::status;
 use crate::cluster::request_error::RequestError;
 use crate::cluster::{self, lease};
 
-/// The release of OLM whose behaviour on the wire is kept.
+/// The release of OLM whose wire behaviour this implements.
 pub const OLM: &str = "v0.46.0";
 
-/// How long the server may take when nothing else was asked for: a version should not keep anybody waiting.
+/// The default time limit for the server.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The API group of OLM's resources.
 const GROUP: &str = "operators.coreos.com";
 
-/// Selects the Deployments of a real OLM, in whatever namespace they are.
+/// The label selector of the Deployments of a real OLM, in any namespace.
 const CONTROLLERS: &str = "app in (olm-operator,catalog-operator)";
 
-/// What this program is.
+/// The versions of this program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Client {
     /// Version of kubectl-olm.
     pub version: String,
-    /// The release of OLM that it behaves like.
+    /// The release of OLM that it is compatible with.
     pub olm_version: &'static str,
-    /// Operating system and processor as Go names them, `linux/amd64`.
+    /// Operating system and architecture in Go's notation, `linux/amd64`.
     pub platform: String,
 }
 
 impl Client {
-    /// This program.
+    /// Returns the versions of this program.
     pub fn this() -> Self {
         let os = match std::env::consts::OS {
             "macos" => "darwin",
@@ -54,23 +54,23 @@ impl Client {
     }
 }
 
-/// What the server runs.
+/// The versions that the server runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Server {
     /// Version of Kubernetes.
     pub kubernetes_version: String,
-    /// Versions of OLM's API group that are served; none when the CRDs are not installed.
+    /// The served versions of OLM's API group; empty if the CRDs are not installed.
     pub api_versions: Vec<String>,
-    /// The controllers of a real OLM; none when they may not be listed.
+    /// The controllers of a real OLM; `None` if listing them is forbidden.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controllers: Option<Vec<Controller>>,
-    /// The Leases of `kubectl olm run` that somebody holds; none when they may not be listed.
+    /// The held Leases of `kubectl olm run`; `None` if listing them is forbidden.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leases: Option<Vec<HeldLease>>,
 }
 
-/// A Lease of `kubectl olm run`, and who holds it.
+/// A Lease of `kubectl olm run`, and its holder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HeldLease {
@@ -80,7 +80,7 @@ pub struct HeldLease {
     pub name: String,
     /// The process that holds it: host, process id, and a number.
     pub holder_identity: String,
-    /// Since when.
+    /// When it was acquired.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acquire_time: Option<String>,
 }
@@ -96,10 +96,10 @@ pub struct Controller {
     pub image: String,
 }
 
-/// Asks the server, with a runtime and a connection of its own.
+/// Queries the server, with its own runtime and connection.
 pub fn server(flags: &ClusterFlags) -> Result<Server, CliError> {
     let limit = flags.request_timeout.unwrap_or(PATIENCE);
-    // The time for all of it is up before the time for a connection is.
+    // The overall time limit expires before that of the connection.
     let connecting = if limit.is_zero() { limit } else { limit.saturating_add(PATIENCE) };
     let flags = ClusterFlags { request_timeout: Some(connecting), ..flags.clone() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -115,17 +115,17 @@ pub fn server(flags: &ClusterFlags) -> Result<Server, CliError> {
     runtime.block_on(async {
         tokio::time::timeout(within, asked).await.unwrap_or_else(|_| {
             let late = format!("no answer from the server within {} s", within.as_secs_f32());
-            Err(CliError::new(ErrorKind::Unreachable, late).hint("--request-timeout 1m waits longer"))
+            Err(CliError::new(ErrorKind::Unreachable, late).hint("to wait longer, pass --request-timeout 1m"))
         })
     })
 }
 
-/// A path of the API server cannot be read.
+/// Returns the error for a path of the API server that cannot be read.
 fn unanswered(path: &str, error: kube::Error) -> RequestError {
     RequestError::of_cluster("get", path, status(error))
 }
 
-/// Lists what all namespaces have of a kind; none when that is forbidden.
+/// Lists a kind in all namespaces; `None` if that is forbidden.
 async fn listed(
     client: kube::Client,
     (group, version, kind): (&str, &str, &str),

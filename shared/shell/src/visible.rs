@@ -1,10 +1,10 @@
-//! Makes visible what text of others would do to a terminal or to a document: [`olm_core::visible`], for what is printed.
+//! Makes control characters in untrusted text visible, for terminals and documents: [`olm_core::visible`], applied to
+//! output.
 //!
 //! ```text
-//!   Printer   everything, in the last place; its own colours and line breaks stay
-//!   Table, sections of an explanation, findings   each field, so that none makes a line
-//!   JSON, YAML   escaped as these languages do it: the value stays what it is
-//!   log lines   each event stays one line
+//! Printer   all output, as the last step; its own colours and line breaks stay Table, sections of an explanation,
+//! findings   each field, so that none adds a line JSON, YAML   escaped by the rules of these languages, so that values
+//! stay the same log lines   each event stays one line
 //! ```
 
 use std::borrow::Cow;
@@ -15,13 +15,13 @@ use olm_core::visible::is_harmful;
 pub use olm_core::visible::{lines, one_line};
 use serde_json::Value;
 
-/// What `cli::paint` and the log write for colours, after the escape character: no other is let through.
+/// The escape sequences of colours that `cli::paint` and the log write, without the escape character. All others are escaped.
 const COLOURS: [&str; 15] = [
     "[0m", "[1m", "[2m", "[3m", "[31m", "[32m", "[33m", "[34m", "[35m", "[36m", "[39m", "[31;1m", "[32;1m", "[33;1m",
     "[36;1m",
 ];
 
-/// A text of several lines with colours of ours.
+/// Returns a text of several lines that may contain our colours.
 pub fn painted(text: &str) -> Cow<'_, str> {
     if !text.contains('\u{1b}') {
         return lines(text);
@@ -39,7 +39,7 @@ pub fn painted(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// A message whose first line begins a line: the others hang below it, so that none looks like a message of its own.
+/// Indents all lines of a message but the first, so that none looks like a separate message.
 pub fn hanging(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for (n, line) in text.trim_end_matches('\n').split('\n').enumerate() {
@@ -51,12 +51,12 @@ pub fn hanging(text: &str) -> String {
     shown
 }
 
-/// Has a text of several lines harmless characters only?
+/// Returns whether a text of several lines has only harmless characters.
 pub fn is_plain(text: &str) -> bool {
     !text.contains(|c| is_harmful(c) && c != '\n')
 }
 
-/// JSON as it was written, with harmless characters only: what others have put into its texts is escaped as JSON does it.
+/// Escapes harmful characters in JSON text by the rules of JSON.
 pub fn json(text: String) -> String {
     if is_plain(&text) {
         return text;
@@ -75,16 +75,16 @@ pub fn json(text: String) -> String {
     shown
 }
 
-/// Writes a value as YAML with harmless characters only: texts that have others are quoted, and these escaped as YAML does it.
+/// Writes a value as YAML, with strings that have harmful characters quoted and escaped by the rules of YAML.
 ///
 /// # Errors
-/// As `write`, which writes a value as YAML.
+/// Those of `write`, which writes a value as YAML.
 pub fn yaml<E>(value: &Value, write: impl Fn(&Value) -> Result<String, E>) -> Result<String, E> {
     let text = write(value)?;
     if is_plain(&text) {
         return Ok(text);
     }
-    // Plain words stand in for such texts, which nothing else in the value contains.
+    // Replace such strings by placeholders that occur nowhere else in the value.
     let mut word = "olm-text".to_owned();
     while text.contains(&word) {
         word.push('x');
@@ -97,7 +97,7 @@ pub fn yaml<E>(value: &Value, write: impl Fn(&Value) -> Result<String, E>) -> Re
     Ok(text)
 }
 
-/// The value with words for texts that have harmful characters.
+/// Returns the value with placeholders for strings that have harmful characters.
 fn replaced(value: &Value, word: &str, texts: &mut Vec<String>) -> Value {
     let mut stand_in = |text: &String| {
         if is_plain(text) {
@@ -117,7 +117,7 @@ fn replaced(value: &Value, word: &str, texts: &mut Vec<String>) -> Value {
     }
 }
 
-/// A text between double quotes, as YAML has it.
+/// Returns a double-quoted YAML string.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from('"');
     for c in text.chars() {
@@ -131,14 +131,14 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// A stream of log lines, of which each write is an event: it stays one line.
+/// A stream of log lines; each write is an event, which stays one line.
 pub struct Log<W> {
     stream: W,
     is_json: bool,
 }
 
 impl<W> Log<W> {
-    /// Lines for that stream, as text or as JSON.
+    /// Returns a log to the stream, as text or as JSON.
     pub fn to(stream: W, is_json: bool) -> Self {
         Self { stream, is_json }
     }
@@ -168,13 +168,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_our_colours_are_let_through() {
+    fn only_known_colours_are_not_escaped() {
         assert_eq!(painted("\u{1b}[31;1mred\u{1b}[0m\n"), "\u{1b}[31;1mred\u{1b}[0m\n");
         assert_eq!(painted("\u{1b}[8mhidden\u{1b}]0;title\u{7}"), r"\u{1b}[8mhidden\u{1b}]0;title\u{7}");
     }
 
     #[test]
-    fn no_line_of_a_message_looks_like_one_of_its_own() {
+    fn lines_of_a_message_are_indented() {
         assert_eq!(hanging("a\nerror: b\n | c\n"), "a\n  error: b\n | c");
     }
 
@@ -192,7 +192,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
         #[test]
-        fn data_stays_what_it_is(text in any::<String>(), key in any::<String>()) {
+        fn escaped_data_has_the_same_value(text in any::<String>(), key in any::<String>()) {
             let value = json!({ key: [text.clone()], "text": format!("a\n{text}\u{202e}") });
                 let shown = json(serde_json::to_string_pretty(&value).unwrap());
             prop_assert!(is_plain(&shown), "{shown:?}");

@@ -1,11 +1,11 @@
-//! Values as JSON and YAML documents, as kubectl prints them.
+//! Values as JSON and YAML documents, in kubectl's format.
 
 use serde::Serialize;
 
 use crate::error::{CliError, ErrorKind};
 use crate::visible;
 
-/// A value as JSON, indented by four as kubectl does, without a final newline.
+/// Returns a value as JSON, indented by four spaces as in kubectl, without a final newline.
 pub fn json(value: &impl Serialize) -> Result<String, CliError> {
     let mut text = Vec::new();
     let format = serde_json::ser::PrettyFormatter::with_indent(b"    ");
@@ -13,7 +13,7 @@ pub fn json(value: &impl Serialize) -> Result<String, CliError> {
     Ok(visible::json(String::from_utf8(text).map_err(internal)?))
 }
 
-/// A value as a YAML document.
+/// Returns a value as a YAML document.
 pub fn yaml(value: &impl Serialize) -> Result<String, CliError> {
     let text = olm_core::yaml::to_string(value).map_err(internal)?;
     if visible::is_plain(&text) {
@@ -24,5 +24,5 @@ pub fn yaml(value: &impl Serialize) -> Result<String, CliError> {
 }
 
 fn internal(error: impl std::fmt::Display) -> CliError {
-    CliError::new(ErrorKind::Internal, format!("cannot print the answer: {error}"))
+    CliError::new(ErrorKind::Internal, format!("cannot print the result: {error}"))
 }

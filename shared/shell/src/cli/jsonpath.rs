@@ -1,8 +1,8 @@
-//! kubectl's JSONPath templates: text with expressions in braces.
+//! JSONPath templates in kubectl's syntax: text with expressions in braces.
 //!
-//! The expressions are those that kubectl's documentation shows: paths, `range … end` and quoted text. A path is turned
-//! into a query of RFC 9535, where keys are quoted and `\.` is no longer needed, and that is what is evaluated. `$` and `@`
-//! both mean the object at hand, as in kubectl. Missing fields are empty.
+//! The supported expressions are those of kubectl's documentation: paths, `range … end` and quoted text. A path is
+//! translated to an RFC 9535 query, in which keys are quoted and `\.` is not needed. `$` and `@` both refer to the
+//! current object, as in kubectl. Missing fields are empty.
 
 use std::fmt::{self, Write as _};
 use std::iter::Peekable;
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::{CliError, ErrorKind};
 
-/// A template that was understood.
+/// A parsed template.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
     parts: Vec<Part>,
@@ -56,7 +56,7 @@ impl FromStr for Template {
 }
 
 impl Template {
-    /// The text for an object.
+    /// Renders the template for an object.
     pub fn render(&self, object: &Value) -> Result<String, CliError> {
         let mut text = String::new();
         render(&self.parts, object, &mut text)
@@ -65,7 +65,7 @@ impl Template {
     }
 }
 
-/// A path to values in an object, as `--sort-by` and `custom-columns` take it: with or without braces and the first dot.
+/// A path to values in an object, as for `--sort-by` and `custom-columns`: with or without braces and the first dot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Path {
     text: String,
@@ -92,7 +92,7 @@ impl fmt::Display for Path {
 }
 
 impl Path {
-    /// The values there; none when there are none.
+    /// Returns the values at the path.
     pub fn values<'o>(&self, object: &'o Value) -> Vec<&'o Value> {
         let found = js_path_process(&self.query, object).unwrap_or_default();
         found.into_iter().map(QueryRef::val).collect()
@@ -131,7 +131,7 @@ fn push(open: &mut [(Option<JpQuery>, Vec<Part>)], part: Part) {
     }
 }
 
-/// Splits off the text before the next `{…}`, its inside, and what follows; nothing when there is none.
+/// Splits a text at the next `{…}` into the text before, the expression, and the rest; `None` if there is no expression.
 fn next_expression(text: &str) -> Result<Option<(&str, &str, &str)>, String> {
     let Some((before, from)) = text.split_once('{') else { return Ok(None) };
     let mut quote = None;
@@ -149,7 +149,7 @@ fn next_expression(text: &str) -> Result<Option<(&str, &str, &str)>, String> {
     Err(format!("no closing brace after {{{from}"))
 }
 
-/// Quoted text or a path.
+/// Parses quoted text or a path.
 fn value(inner: &str) -> Result<Part, String> {
     match inner.chars().next() {
         Some(quote @ ('"' | '\'')) => {
@@ -157,7 +157,7 @@ fn value(inner: &str) -> Result<Part, String> {
             quoted.map(|text| Part::Text(unescape(text))).ok_or_else(|| format!("unterminated text in {{{inner}}}"))
         }
         Some('.' | '[' | '$' | '@') => query(inner).map(Part::Values),
-        _ => Err(format!("{{{inner}}} is no path: paths start with a dot, as in {{.metadata.name}}")),
+        _ => Err(format!("{{{inner}}} is not a path: paths start with a dot, as in {{.metadata.name}}")),
     }
 }
 
@@ -182,12 +182,12 @@ fn query(path: &str) -> Result<JpQuery, String> {
     let mut standard = "$".to_owned();
     segments(&mut chars, &mut standard)?;
     if let Some(extra) = chars.next() {
-        return Err(format!("{extra:?} is out of place in {path}"));
+        return Err(format!("unexpected {extra:?} in {path}"));
     }
-    parse_json_path(&standard).map_err(|e| format!("{path} is not understood: {e}"))
+    parse_json_path(&standard).map_err(|e| format!("invalid path {path}: {e}"))
 }
 
-/// Copies path segments in their standard form, up to the first character that cannot belong to the path.
+/// Translates path segments, up to the first character that cannot belong to the path.
 fn segments(chars: &mut Peekable<Chars<'_>>, standard: &mut String) -> Result<(), String> {
     loop {
         match chars.peek() {
@@ -214,7 +214,7 @@ fn segments(chars: &mut Peekable<Chars<'_>>, standard: &mut String) -> Result<()
     }
 }
 
-/// A key as kubectl writes it: anything, with `\` before a character that would end it.
+/// Parses a key in kubectl's syntax, with `\` before characters that would end it.
 fn key(chars: &mut Peekable<Chars<'_>>) -> String {
     let mut key = String::new();
     while let Some(c) = chars.next_if(|c| !" .,[](){}$@=!<>&|".contains(*c)) {
@@ -229,8 +229,8 @@ fn push_key(standard: &mut String, key: &str) {
     standard.push_str("']");
 }
 
-/// The inside of brackets: quoted keys may be written with dots for nesting, filters hold paths of their own, and all
-/// else is standard already.
+/// Translates the content of brackets. Quoted keys may contain dots for nesting, and filters contain paths; everything
+/// else is already standard.
 fn bracket(chars: &mut Peekable<Chars<'_>>, standard: &mut String) -> Result<(), String> {
     if let Some(quote) = chars.next_if(|c| matches!(c, '\'' | '"')) {
         let mut inner = String::new();
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn invalid_templates_are_refused() {
         for template in ["{.a", "{end}", "{range .a}", "{.a[}", "{if .a}", "{.a..}", "{.a b}", "{\"x}"] {
             assert!(template.parse::<Template>().is_err(), "{template}");
         }

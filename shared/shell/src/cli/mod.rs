@@ -1,17 +1,14 @@
-//! What every plugin shares on its command line: kubectl's flags and habits, streams, tables, prompts, logging.
+//! The command line interface shared by all plugins: kubectl's flags and conventions, streams, tables, prompts,
+//! logging.
 //!
 //! ```text
-//!   name       how the user spells this program: `kubectl olm run`
-//!   flags      kubectl's flags as clap arguments      ─ connect    flags -> kube's configuration; selector: -l
-//!   source     flags -> the state of a cluster, or of files
-//!   streams    stdout is data, stderr is talk         ─ confirm, progress: talk on a terminal only; paint: colours
-//!   output     -o json|yaml|name|wide|jsonpath=…      ─ data, table, jsonpath, columns
-//!   list       the flags of list commands, and what they do
-//!   errors     errors of the library modules -> kind, place, hints and causes
-//!   findings   what is wrong with files, in the forms that tools read
-//!   logging    log lines on stderr
-//!   outcome    how a command ends, and its exit code
-//!   signal     the end of what runs until told to stop
+//! name       the program name as called: `kubectl olm run` flags      kubectl's flags as clap arguments      ─ connect
+//! flags -> kube's configuration; selector: -l source     flags -> the state of a cluster, or of files streams    data
+//! on stdout, messages on stderr     ─ confirm, progress: only on a terminal; paint: colours output     -o
+//! json|yaml|name|wide|jsonpath=…      ─ data, table, jsonpath, columns list       the flags and the printing of list
+//! commands errors     errors of the library modules -> kind, location, hints and causes findings   findings about
+//! files, in formats for tools logging    log lines on stderr outcome    the outcome of a command, and its exit code
+//! signal     termination signals
 //! ```
 
 pub mod columns;

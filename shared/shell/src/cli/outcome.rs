@@ -1,17 +1,17 @@
-//! How a command ends.
+//! The outcome of a command.
 
 use std::process::ExitCode;
 
-/// How a command that could answer ended.
+/// The outcome of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Done, or nothing to complain about: exit code 0.
+    /// Success, or no findings: exit code 0.
     Done,
-    /// The answer is no (findings, blocked, unsatisfiable, not approved): exit code 1.
+    /// A negative result (findings, blocked, unsatisfiable, not approved): exit code 1.
     Negative,
-    /// There is an answer, and it is that nobody can tell: exit code 2.
+    /// The result is unknown: exit code 2.
     Unknown,
-    /// Somebody stopped it with Ctrl-C: exit code 130, as shells have it.
+    /// Interrupted by Ctrl-C: exit code 130, as in shells.
     Interrupted,
 }
 

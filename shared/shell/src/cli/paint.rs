@@ -1,4 +1,4 @@
-//! Colours for data that people read: verdicts, diffs, and what is risky. Nothing is said by colour alone.
+//! Colours for text output: verdicts, diffs and risks. No information is conveyed by colour alone.
 
 use olm_core::finding::Severity;
 use owo_colors::{OwoColorize, Style};
@@ -9,27 +9,27 @@ pub struct Paint {
     is_on: bool,
 }
 
-/// What a text says, as far as its colour does.
+/// The meaning of a colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
-    /// Nothing.
+    /// No colour.
     #[default]
     Plain,
-    /// All is well.
+    /// Success.
     Good,
-    /// Somebody should look at it.
+    /// Needs review.
     Doubtful,
-    /// It fails, or is risky.
+    /// Failure or risk.
     Bad,
 }
 
 impl Paint {
-    /// Colours when they are wanted.
+    /// Returns enabled or disabled colours.
     pub(super) fn when(is_on: bool) -> Self {
         Self { is_on }
     }
 
-    /// Are there colours?
+    /// Returns whether colours are enabled.
     pub(super) fn is_on(self) -> bool {
         self.is_on
     }
@@ -38,7 +38,7 @@ impl Paint {
         if self.is_on && !text.is_empty() { text.style(style).to_string() } else { text.to_owned() }
     }
 
-    /// A text in the colour of its tone.
+    /// Returns a text in the colour of its tone.
     pub fn tone(self, tone: Tone, text: &str) -> String {
         let style = match tone {
             Tone::Plain => return text.to_owned(),
@@ -49,7 +49,7 @@ impl Paint {
         self.styled(text, style)
     }
 
-    /// How bad a finding is.
+    /// Returns a severity in its colour.
     pub fn severity(self, severity: Severity) -> String {
         let tone = match severity {
             Severity::Error => Tone::Bad,
@@ -59,7 +59,7 @@ impl Paint {
         self.tone(tone, &severity.to_string())
     }
 
-    /// A unified diff: what comes, what goes, and where.
+    /// Returns a unified diff in colours.
     pub fn diff(self, diff: &str) -> String {
         if !self.is_on {
             return diff.to_owned();
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_are_there_when_they_are_wanted_and_change_no_word() {
+    fn colours_are_optional_and_do_not_change_the_text() {
         let diff = "--- a\n+++ b\n@@ -1 +1 @@\n same\n-old\n+new\n";
         assert_eq!(Paint::when(false).diff(diff), diff);
         let painted = Paint::when(true).diff(diff);

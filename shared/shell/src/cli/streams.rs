@@ -1,8 +1,7 @@
-//! The two streams of a command: data on stdout, talk on stderr.
+//! The output streams of a command: data on stdout, messages on stderr.
 //!
-//! All output goes through a [`Printer`], so that a test can look at it and a reader that left (`| head`) is noticed: a
-//! failed write of data is an error, which [`CliError`] turns into a quiet end. Talk that cannot be
-//! written is dropped: there is nobody left to tell.
+//! All output is written by a [`Printer`], so that tests can read it, and a closed pipe (`| head`) is noticed: a failed
+//! write of data is an error, which [`CliError`] turns into a silent exit. Messages that cannot be written are dropped.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -15,7 +14,7 @@ use super::paint::Paint;
 use super::progress::Progress;
 use crate::visible;
 
-/// Where a command writes.
+/// The streams that a command writes to.
 pub struct Printer {
     out: Box<dyn Write + Send>,
     err: Box<dyn Write + Send>,
@@ -27,11 +26,11 @@ pub struct Printer {
     paint: Paint,
 }
 
-/// Answers questions in the place of a person.
+/// Answers prompts in tests.
 type Answers = Box<dyn FnMut(&str) -> bool + Send>;
 
 impl Printer {
-    /// The streams of this process. Colours reach stderr only when it is a terminal and `NO_COLOR` is not set.
+    /// Returns a printer to the streams of this process. Colours are written to stderr only if it is a terminal and `NO_COLOR` is not set.
     pub fn stdio() -> Self {
         Self {
             out: Box::new(io::stdout()),
@@ -45,13 +44,13 @@ impl Printer {
         }
     }
 
-    /// The same, which says nothing but errors and questions if it is quiet, and shows the causes of errors if it is to.
+    /// Returns the printer with only errors and prompts if `is_quiet`, and with the causes of errors if `shows_causes`.
     #[must_use]
     pub(super) fn with(self, is_quiet: bool, shows_causes: bool) -> Self {
         Self { is_quiet, shows_causes, ..self }
     }
 
-    /// Streams of the caller's choice, never taken for a terminal.
+    /// Returns a printer to the given streams, which never count as a terminal.
     pub fn to(out: impl Write + Send + 'static, err: impl Write + Send + 'static) -> Self {
         Self {
             out: Box::new(out),
@@ -65,39 +64,39 @@ impl Printer {
         }
     }
 
-    /// The same, which says nothing but errors and questions.
+    /// Returns the printer with only errors and prompts.
     #[must_use]
     pub fn quiet(self) -> Self {
         Self { is_quiet: true, ..self }
     }
 
-    /// The colours for data that people read.
+    /// Returns the colours for data.
     pub fn paint(&self) -> Paint {
         self.paint
     }
 
-    /// The same with somebody who answers questions.
+    /// Returns the printer with a function that answers prompts.
     #[must_use]
     pub fn answered_by(self, answers: impl FnMut(&str) -> bool + Send + 'static) -> Self {
         Self { answers: Some(Box::new(answers)), ..self }
     }
 
-    /// The answer to a question, if there is somebody who answers without a terminal.
+    /// Returns the answer to a prompt from the function, if there is one.
     pub(super) fn answer(&mut self, question: &str) -> Option<bool> {
         self.answers.as_mut().map(|answers| answers(question))
     }
 
-    /// Is somebody there to answer a question?
+    /// Returns whether prompts can be answered on a terminal.
     pub fn is_interactive(&self) -> bool {
         self.talks_to_a_person
     }
 
-    /// Does stdout go to a terminal?
+    /// Returns whether stdout is a terminal.
     pub fn is_read_on_a_terminal(&self) -> bool {
         self.is_read_on_a_terminal
     }
 
-    /// Writes data as it is, but for what would steer a terminal: that is made visible.
+    /// Writes data, with control characters made visible.
     pub fn data(&mut self, data: impl Display) -> Result<(), CliError> {
         let data = data.to_string();
         let shown = if self.paint.is_on() { visible::painted(&data) } else { visible::lines(&data) };
@@ -105,7 +104,7 @@ impl Printer {
         Ok(())
     }
 
-    /// Writes one line of data: line breaks in it are made visible.
+    /// Writes one line of data, with line breaks in it made visible.
     pub fn line(&mut self, data: impl Display) -> Result<(), CliError> {
         self.data(format_args!("{}\n", data.to_string().replace('\n', r"\u{a}")))
     }
@@ -120,7 +119,7 @@ impl Printer {
         self.data(super::data::yaml(value)?)
     }
 
-    /// Says something to the person, on stderr.
+    /// Writes a message to stderr.
     pub fn talk(&mut self, words: impl Display) {
         if self.is_quiet {
             return;
@@ -128,28 +127,28 @@ impl Printer {
         writeln!(self.err, "{}", said(&words)).ok();
     }
 
-    /// Says why the answer is negative: also to those who want to read nothing but errors.
+    /// Writes the reason of a negative outcome to stderr, also in quiet mode.
     pub fn reason(&mut self, words: impl Display) {
         writeln!(self.err, "{}", said(&words)).ok();
     }
 
-    /// Are errors all that is to be read?
+    /// Returns whether only errors and prompts are written.
     pub fn is_quiet(&self) -> bool {
         self.is_quiet
     }
 
-    /// Puts a question to the person, on stderr, and leaves the rest of the line for the answer.
+    /// Writes a prompt to stderr, without a line break.
     pub(super) fn ask(&mut self, question: impl Display) -> Result<(), CliError> {
         write!(self.err, "{}", said(&question))?;
         self.flush()
     }
 
-    /// Says something that the person should look at: `warning: …`.
+    /// Writes a warning to stderr: `warning: …`.
     pub fn warn(&mut self, words: impl Display) {
         self.talk(format_args!("{} {words}", "warning:".yellow().bold()));
     }
 
-    /// Says why a command ends: `error: …`, its causes if they are asked for, and `hint: …`; nothing when the reader has gone.
+    /// Writes an error to stderr: `error: …`, its causes if enabled, and `hint: …`; nothing for a closed pipe.
     pub fn error(&mut self, error: &CliError) {
         if error.kind != super::ErrorKind::Closed {
             let text = if self.shows_causes { error.render_with_causes() } else { error.render() };
@@ -157,12 +156,12 @@ impl Printer {
         }
     }
 
-    /// Shows that work goes on, from the second second and on a terminal only.
+    /// Shows progress, after one second and only on a terminal.
     pub fn progress(&self, doing: impl Into<String>) -> Progress {
         Progress::start(doing.into(), self.talks_to_a_person && !self.is_quiet)
     }
 
-    /// Hands everything to the operating system.
+    /// Flushes both streams.
     pub fn flush(&mut self) -> Result<(), CliError> {
         self.out.flush()?;
         self.err.flush().ok();
@@ -170,17 +169,17 @@ impl Printer {
     }
 }
 
-/// Words for a person: what belongs to them hangs below the first line. The stream takes colours away where they are not wanted.
+/// Formats a message, with lines after the first indented. The stream removes colours where they are disabled.
 fn said(words: &impl Display) -> String {
     visible::painted(&visible::hanging(&words.to_string())).into_owned()
 }
 
-/// A growing text that can be read back: the streams of a test.
+/// A buffer that can be read back, for tests.
 #[derive(Clone, Default)]
 pub struct Buffer(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
 
 impl Buffer {
-    /// What was written so far.
+    /// Returns the text written so far.
     pub fn text(&self) -> String {
         let bytes = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         String::from_utf8_lossy(&bytes).into_owned()
@@ -202,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_and_talk_go_their_own_ways_without_colour() {
+    fn data_and_messages_are_separate_and_without_colour() {
         let (out, err) = (Buffer::default(), Buffer::default());
         let mut printer = Printer::to(out.clone(), err.clone());
         printer.line("NAME").unwrap();
@@ -213,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_others_steer_no_terminal_and_make_no_message() {
+    fn control_characters_and_line_breaks_are_neutralized() {
         let (out, err) = (Buffer::default(), Buffer::default());
         let mut printer = Printer::to(out.clone(), err.clone());
         printer.line("a\u{1b}[2J\nSafe: b").unwrap();
@@ -227,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_quiet_says_errors_only() {
+    fn quiet_mode_prints_only_errors() {
         let (out, err) = (Buffer::default(), Buffer::default());
         let mut printer = Printer::to(out.clone(), err.clone()).quiet();
         printer.line("NAME").unwrap();

@@ -1,4 +1,4 @@
-//! Tables as kubectl prints them: upper-case headers, three spaces, no lines, never wrapped.
+//! Tables in kubectl's format: upper-case headers, three spaces between columns, no borders, no wrapping.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,13 +9,13 @@ use comfy_table::{Cell, ColumnConstraint, ContentArrangement, Width};
 
 use crate::visible;
 
-/// kubectl's columns are never narrower than this, its three spaces included.
+/// The minimum width of columns in kubectl, including the gap of three spaces.
 const MIN_WIDTH: u16 = 6;
 
-/// The space between columns.
+/// The number of spaces between columns.
 const GAP: u16 = 3;
 
-/// A cell as it may be shown: a line break, which would tear its row apart, is a space, and what steers a terminal is made visible.
+/// Returns a cell with line breaks replaced by spaces, and control characters made visible.
 fn harmless(cell: &str) -> Cow<'_, str> {
     if cell.contains(['\n', '\t']) {
         return Cow::Owned(visible::one_line(&cell.replace(['\n', '\t'], " ")).into_owned());
@@ -29,39 +29,39 @@ pub struct Table {
     headers: Vec<String>,
     rows: Vec<Vec<String>>,
     is_titled: bool,
-    /// No column is narrower than the one of another table was.
+    /// The minimum widths of columns.
     widths: Vec<u16>,
 }
 
 impl Table {
-    /// A table with these headers, in upper case by convention.
+    /// Returns a table with these headers, in upper case by convention.
     pub fn new(headers: impl IntoIterator<Item = &'static str>) -> Self {
         Self::with(headers.into_iter().map(str::to_owned).collect())
     }
 
-    /// A table with headers that depend on what is in it.
+    /// Returns a table with dynamic headers.
     pub fn with(headers: Vec<String>) -> Self {
         Self { headers, rows: Vec::new(), is_titled: true, widths: Vec::new() }
     }
 
-    /// Adds a row; an empty cell is shown as it is, `<none>` is the caller's to say.
+    /// Adds a row. Empty cells are printed empty; callers pass `<none>` where appropriate.
     pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
-    /// The same with its headers, or without.
+    /// Returns the table with or without headers.
     #[must_use]
     pub fn with_headers(self, is_titled: bool) -> Self {
         Self { is_titled, ..self }
     }
 
-    /// The same with columns as wide as those of another table at least.
+    /// Returns the table with minimum widths of columns.
     #[must_use]
     pub fn at_least(self, widths: &[u16]) -> Self {
         Self { widths: widths.to_vec(), ..self }
     }
 
-    /// How wide its columns are, the space between them included.
+    /// Returns the widths of the columns, including gaps.
     pub fn widths(&self) -> Vec<u16> {
         let lines = || self.rows.iter().chain(self.is_titled.then_some(&self.headers));
         let width = |at: usize| {
@@ -71,7 +71,7 @@ impl Table {
         (0..self.headers.len()).map(width).collect()
     }
 
-    /// Has nothing been added?
+    /// Returns whether the table has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -99,7 +99,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// An age as kubectl shows it: `45s`, `3m20s`, `17m`, `5h30m`, `30h`, `3d4h`, `40d`, `2y300d`.
+/// Formats an age as kubectl does: `45s`, `3m20s`, `17m`, `5h30m`, `30h`, `3d4h`, `40d`, `2y300d`.
 pub fn age(age: Duration) -> String {
     const MINUTE: u64 = 60;
     const HOUR: u64 = 60 * MINUTE;
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_steers_no_terminal() {
+    fn control_characters_in_cells_are_visible() {
         let mut table = Table::new(["A"]);
         table.row(["\u{1b}[31mred\r\nand\u{7}"]);
         assert_eq!(table.with_headers(false).to_string(), "\\u{1b}[31mred\\u{d} and\\u{7}\n");

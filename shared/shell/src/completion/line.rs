@@ -1,4 +1,4 @@
-//! The words before the cursor, as the command would read them: which sub-command, which arguments, and what is open.
+//! Parses the words before the cursor as the command would: its subcommand, its arguments, and what may follow.
 
 use std::path::PathBuf;
 
@@ -7,36 +7,36 @@ use clap::{Arg, ArgAction, Command};
 
 use super::Candidate;
 
-/// What the last word may be.
+/// What the last word can be.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Open<'c> {
     /// The value of this flag.
     Value(&'c Arg),
-    /// The value of this flag, or what would stand there without it.
+    /// The value of this flag, or any other word.
     ValueOrWord(&'c Arg),
-    /// A sub-command, a flag or an operand.
+    /// A subcommand, a flag or an operand.
     Word,
-    /// An operand: `--` came before.
+    /// An operand, after `--`.
     Operand,
 }
 
 /// A command line up to the cursor.
 #[derive(Debug)]
 pub(super) struct Line<'c> {
-    /// The sub-commands.
+    /// The subcommands.
     pub(super) path: Vec<&'c str>,
     command: &'c Command,
-    /// Flags by their id, with their values; operands have ids too.
+    /// Flags by id, with their values.
     flags: Vec<(&'c str, String)>,
     operands: Vec<String>,
     pub(super) open: Open<'c>,
-    /// What of the last word stays as it is: `--flag=`, `a,`.
+    /// The part of the last word that is not replaced: `--flag=`, `a,`.
     pub(super) kept: String,
-    /// The rest of it.
+    /// The rest of the last word.
     pub(super) typed: String,
 }
 
-/// What was given before the cursor, without the command.
+/// The flags and operands before the cursor.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Given {
     flags: Vec<(String, String)>,
@@ -44,29 +44,29 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// The last value of a flag.
+    /// Returns the last value of a flag.
     pub(super) fn value<'g>(&'g self, id: &'g str) -> Option<&'g str> {
         self.values(id).last()
     }
 
-    /// The values of a flag.
+    /// Returns the values of a flag.
     pub(super) fn values<'g>(&'g self, id: &'g str) -> impl Iterator<Item = &'g str> {
         self.flags.iter().filter(move |(known, _)| known == id).map(|(_, value)| value.as_str())
     }
 
-    /// All flags with their values.
+    /// Returns all flags with their values.
     pub(super) fn flags(&self) -> &[(String, String)] {
         &self.flags
     }
 
-    /// Files and folders that a flag names.
+    /// Returns the paths given by a flag.
     pub(super) fn paths(&self, id: &str) -> Vec<PathBuf> {
         self.values(id).map(PathBuf::from).collect()
     }
 }
 
 impl<'c> Line<'c> {
-    /// Reads words; the last is the one to complete.
+    /// Parses words; the last is the one to complete.
     pub(super) fn read(command: &'c Command, words: &[String]) -> Self {
         let mut line = Self {
             path: Vec::new(),
@@ -85,7 +85,7 @@ impl<'c> Line<'c> {
         line
     }
 
-    /// What was given.
+    /// Returns the flags and operands.
     pub(super) fn given(&self) -> Given {
         Given {
             flags: self.flags.iter().map(|(id, value)| ((*id).to_owned(), value.clone())).collect(),
@@ -93,7 +93,7 @@ impl<'c> Line<'c> {
         }
     }
 
-    /// Takes in a word that is complete.
+    /// Parses a complete word.
     fn take(&mut self, word: &str) {
         match self.open {
             Open::Operand => return self.operands.push(word.to_owned()),
@@ -135,7 +135,7 @@ impl<'c> Line<'c> {
         }
     }
 
-    /// A flag that begins: its value follows, or it has none.
+    /// Parses a flag without an inline value.
     fn begin(&mut self, argument: Option<&'c Arg>) {
         let Some(argument) = argument else { return };
         let least = argument.get_num_args().map_or(1, |n| n.min_values());
@@ -148,7 +148,7 @@ impl<'c> Line<'c> {
         }
     }
 
-    /// The word at the cursor.
+    /// Parses the word at the cursor.
     fn finish(&mut self, word: &str) {
         word.clone_into(&mut self.typed);
         if let (Open::Word | Open::ValueOrWord(_), Some(flag)) = (self.open, word.strip_prefix("--")) {
@@ -185,7 +185,7 @@ impl<'c> Line<'c> {
         self.command.get_arguments().find(is_called)
     }
 
-    /// The last flag of a cluster such as `-Aw`, and where its value begins if that is in the same word. Flags before it are noted.
+    /// Returns the last flag of a cluster such as `-Aw`, and the start of its inline value, if any. Records the flags before it.
     fn short(&mut self, cluster: &str) -> (Option<&'c Arg>, Option<usize>) {
         let mut last = None;
         for (at, c) in cluster.char_indices() {
@@ -211,7 +211,7 @@ impl<'c> Line<'c> {
             .find(|command| command.get_name() == word || command.get_all_aliases().any(|alias| alias == word))
     }
 
-    /// The sub-commands that may come.
+    /// Returns the subcommands that may follow.
     pub(super) fn commands(&self) -> Vec<Candidate> {
         if !self.operands.is_empty() {
             return Vec::new();
@@ -224,7 +224,7 @@ impl<'c> Line<'c> {
             .collect()
     }
 
-    /// The flags that may come: not one a second time that is taken once, nor one that contradicts another.
+    /// Returns the flags that may follow, without repeated ones and conflicts.
     pub(super) fn flags(&self) -> Vec<Candidate> {
         let is_given = |argument: &Arg| self.flags.iter().any(|(id, _)| argument.get_id() == id);
         let given: Vec<&Arg> = self.command.get_arguments().filter(|argument| is_given(argument)).collect();
@@ -250,14 +250,14 @@ impl<'c> Line<'c> {
     }
 
     fn conflicts(&self, argument: &Arg) -> Vec<&'c clap::Id> {
-        // clap looks a global argument up in every sub-command, where it may be missing.
+        // clap looks up a global argument in every subcommand, where it may be missing.
         if argument.is_global_set() {
             return Vec::new();
         }
         self.command.get_arg_conflicts_with(argument).into_iter().map(Arg::get_id).collect()
     }
 
-    /// The operand that the last word is.
+    /// Returns the definition of the operand that the last word is.
     pub(super) fn operand(&self) -> Option<&'c Arg> {
         let operands: Vec<&Arg> = self.command.get_positionals().collect();
         let last = operands.last().copied().filter(|argument| takes_more(argument));
@@ -274,7 +274,7 @@ fn takes_more(argument: &Arg) -> bool {
     many || argument.is_positional() && matches!(argument.get_action(), ArgAction::Append)
 }
 
-/// The name that help shows for the value of an argument.
+/// Returns the value name of an argument, as in help.
 pub(super) fn value_name(argument: &Arg) -> &str {
     argument.get_value_names().and_then(|names| names.first()).map_or("", Str::as_str)
 }

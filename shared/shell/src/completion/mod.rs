@@ -1,17 +1,16 @@
-//! Complete command lines, for kubectl and for shells, in the protocol of cobra.
+//! Completes command lines, for kubectl and for shells, in cobra's protocol.
 //!
 //! ```text
-//!   line      the words before the cursor, read by the command's own definition
-//!   values    what an argument takes: fixed words, files, or names
-//!   names     names from the kubeconfig, from files, and from the cluster
-//!   reply     candidates as lines
+//! line      parses the words before the cursor by the definition of the command values    what an argument accepts:
+//! fixed words, files, or names names     looks up names in the kubeconfig, in files, and on the cluster reply
+//! candidates as lines
 //! ```
 //!
-//! A program completes its command line when its first argument is [`WORD`], or when its file name begins with [`PREFIX`], which is how kubectl
-//! calls it. The words follow, the last of which is the one to complete.
+//! A program completes its command line if its first argument is [`WORD`], or if its file name begins with [`PREFIX`],
+//! as kubectl calls it. The words of the line follow; the last one is to be completed.
 //!
-//! *Guarantees*: an answer comes within [`DEADLINE`], with what is known by then. Nothing is written to stderr, and nothing is written to
-//! the cluster. A name that a shell would read as more than a word is left out, whoever gave it to an object.
+//! *Guarantees*: a reply is sent within [`DEADLINE`], with the candidates known by then. Nothing is written to stderr
+//! or to the cluster. Names that a shell would not read as a single word are omitted.
 
 mod line;
 mod names;
@@ -35,29 +34,29 @@ use self::line::{Line, Open};
 pub use self::reply::{Candidate, Directive, Reply};
 use self::values::Values;
 
-/// The first argument that asks for completion, as cobra has it.
+/// The first argument of a completion request, as in cobra.
 pub const WORD: &str = "__complete";
 
-/// How file names begin that kubectl calls for the completion of a plugin: `kubectl_complete-olm` for `kubectl-olm`.
+/// The prefix of the executables that kubectl runs to complete a plugin: `kubectl_complete-olm` for `kubectl-olm`.
 pub const PREFIX: &str = "kubectl_complete-";
 
-/// How long names may take to be found. A person waits at a prompt: the whole answer has 300 ms.
+/// The time limit for looking up names. The whole reply should take at most 300 ms, since the user is waiting at a prompt.
 pub const DEADLINE: Duration = Duration::from_millis(240);
 
-/// So many candidates help nobody to choose.
+/// The maximum number of candidates.
 const MOST: usize = 500;
 
-/// What is to be completed.
+/// A completion request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// The words, the last of which is to be completed; it may be empty.
     pub words: Vec<String>,
-    /// Behind [`PREFIX`] in the file name, when kubectl asks: `olm`, `olm-install_plan`.
+    /// In requests by kubectl, the file name after [`PREFIX`]: `olm`, `olm-install_plan`.
     pub plugin: Option<String>,
 }
 
 impl Question {
-    /// What the arguments of a process ask, the program's name among them; none when they ask for something else.
+    /// Parses the arguments of a process, including the program name; `None` if they are not a completion request.
     pub fn from_arguments(arguments: &[OsString]) -> Option<Self> {
         let (program, words) = arguments.split_first()?;
         let file = Path::new(program).file_name()?.to_string_lossy();
@@ -100,7 +99,7 @@ pub fn complete(mut command: Command, words: &[String]) -> Reply {
     reply
 }
 
-/// What is known without asking, and where to ask for more.
+/// Returns the candidates known without a lookup, and the sources of further ones.
 fn offered(line: &Line<'_>) -> (Vec<Candidate>, Vec<Values>) {
     let mut candidates = Vec::new();
     let mut sources = Vec::new();
@@ -126,7 +125,7 @@ fn offered(line: &Line<'_>) -> (Vec<Candidate>, Vec<Values>) {
     (candidates, sources)
 }
 
-/// Names that are found until then. Whoever looks for them is left alone after that, as the process ends.
+/// Returns the names found until the deadline. Lookups that take longer are abandoned, since the process ends.
 fn found(line: &Line<'_>, wanted: Vec<values::Names>, until: Instant) -> Vec<Candidate> {
     let (send, receive) = mpsc::channel();
     let given = Arc::new(line.given());
@@ -138,7 +137,7 @@ fn found(line: &Line<'_>, wanted: Vec<values::Names>, until: Instant) -> Vec<Can
     let mut candidates = Vec::new();
     loop {
         match receive.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            // Nobody means a flag by a name.
+            // A name that looks like a flag would be parsed as one.
             Ok(more) => candidates.extend(more.into_iter().filter(|found: &Candidate| !found.value.starts_with('-'))),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return candidates,
         }

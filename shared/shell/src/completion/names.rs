@@ -1,4 +1,4 @@
-//! Look up names: in the kubeconfig, in files and catalogs that the line names, and on the cluster.
+//! Looks up names in the kubeconfig, in the files and catalogs of the line, and on the cluster.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -24,10 +24,10 @@ use crate::registry::local::CatalogDirectory;
 
 const OLM: &str = "operators.coreos.com";
 
-/// What is sent to whoever waits: candidates, as they are found.
+/// The channel for candidates, sent as they are found.
 type Found = Sender<Vec<Candidate>>;
 
-/// Looks names up and sends them. What cannot be looked up is not there: somebody at a prompt has not asked why.
+/// Looks up names and sends them. Errors are ignored, because completion cannot report them.
 pub(super) fn find(names: Names, given: &Given, found: &Found) {
     match names {
         Names::Contexts | Names::Clusters | Names::Users => of_kubeconfig(names, given, found),
@@ -39,7 +39,7 @@ pub(super) fn find(names: Names, given: &Given, found: &Found) {
     if let (false, Ok(runtime)) = (is_known, runtime) {
         let files = given.paths("from");
         if files.is_empty() {
-            // Whatever went wrong: there is nothing to offer.
+            // On errors there is nothing to offer.
             runtime.block_on(of_cluster(names, given, found)).ok();
         } else {
             of_files(names, &files, given, found);
@@ -47,7 +47,7 @@ pub(super) fn find(names: Names, given: &Given, found: &Found) {
     }
 }
 
-/// The flags of the line that say which cluster.
+/// Returns the cluster flags of the line.
 fn cluster(given: &Given) -> Option<ClusterFlags> {
     let command = ClusterFlags::augment_args(Command::new("complete").no_binary_name(true)).ignore_errors(true);
     let mut arguments = Vec::new();
@@ -81,7 +81,7 @@ fn of_kubeconfig(names: Names, given: &Given, found: &Found) {
     found.send(names).ok();
 }
 
-/// Packages and channels of the catalogs that the line names.
+/// Sends the packages or channels of the catalogs of the line.
 fn of_catalogs(names: Names, given: &Given, found: &Found) {
     let named = given.values("catalogs").chain(given.values("catalog"));
     let named = named.map(|catalog| match catalog.parse::<CatalogDirectory>() {
@@ -109,7 +109,7 @@ fn of_snapshot(names: Names, given: &Given, snapshot: &Snapshot) -> Vec<Candidat
     channels.map(|channel| Candidate::new(&channel.name, format!("head {}", channel.head))).collect()
 }
 
-/// The packages that the line names.
+/// Returns the packages of the line.
 fn packages_of(given: &Given) -> BTreeSet<&str> {
     let flags = given.values("package").chain(given.values("packages"));
     let words = flags.chain(given.operands.iter().map(String::as_str));
@@ -119,7 +119,7 @@ fn packages_of(given: &Given) -> BTreeSet<&str> {
         .collect()
 }
 
-/// A kind that has the names.
+/// Returns the kind of the names.
 fn resource(names: Names) -> Option<Resource> {
     let (group, version, kind, plural) = match names {
         Names::Namespaces => ("", "v1", "Namespace", "namespaces"),
@@ -142,7 +142,7 @@ async fn of_cluster(names: Names, given: &Given, found: &Found) -> Result<(), Cl
     let Some(resource) = resource(names) else { return Ok(()) };
     let Some(flags) = cluster(given) else { return Ok(()) };
     let mut config = flags.config().await?;
-    // A program that logs in must not talk to somebody who only pressed a key.
+    // A credential plugin must not prompt during completion.
     if let Some(exec) = &mut config.auth_info.exec {
         exec.interactive_mode = Some(ExecInteractiveMode::Never);
     }
@@ -154,7 +154,7 @@ async fn of_cluster(names: Names, given: &Given, found: &Found) -> Result<(), Cl
     match names {
         Names::Packages | Names::Channels => packages(&api, names, given, namespace, found).await,
         Names::CatalogSources => {
-            // Those of the namespace by their names, and those of all with namespaces.
+            // Those of the namespace by name, and those of all namespaces by namespace and name.
             rows(&api, names, &resource, "", given, found).await;
             rows(&api, names, &resource, namespace, given, found).await;
         }
@@ -163,7 +163,7 @@ async fn of_cluster(names: Names, given: &Given, found: &Found) -> Result<(), Cl
     Ok(())
 }
 
-/// Lists objects as the API server would show them in a table, page by page: all of their text is not needed.
+/// Lists objects as tables, page by page, since their full content is not needed.
 async fn rows(api: &Api, names: Names, resource: &Resource, namespace: &str, given: &Given, found: &Found) {
     let mut next = String::new();
     loop {
@@ -171,7 +171,7 @@ async fn rows(api: &Api, names: Names, resource: &Resource, namespace: &str, giv
         let shown = page.rows.iter().filter(|row| names != Names::PendingInstallPlans || !is_approved(row));
         let candidates =
             shown.map(|row| candidate(names, row, namespace)).filter(|c| !given.operands.contains(&c.value));
-        // Nobody waits any more.
+        // The deadline has passed.
         if found.send(candidates.collect()).is_err() || page.next.is_empty() {
             return;
         }
@@ -205,7 +205,7 @@ fn candidate(names: Names, row: &Row, namespace: &str) -> Candidate {
     Candidate::new(value, said.collect::<Vec<_>>().join(", "))
 }
 
-/// Packages and channels: from OLM's package server, where there is one; from ConfigMaps of catalogs; and of Subscriptions.
+/// Sends packages or channels: from OLM's package server if there is one, from catalogs in ConfigMaps, and from Subscriptions.
 async fn packages(api: &Api, names: Names, given: &Given, namespace: &str, found: &Found) {
     let served = async {
         let Some(resource) = resource(Names::Packages) else { return };
@@ -265,10 +265,10 @@ async fn packages(api: &Api, names: Names, given: &Given, namespace: &str, found
     join3(served, subscribed, of_config_maps).await;
 }
 
-/// Names of objects in files.
+/// Sends the names of objects in files.
 fn of_files(names: Names, paths: &[PathBuf], given: &Given, found: &Found) {
     let Some(resource) = resource(names) else { return };
-    // What comes on standard input is for the command.
+    // Standard input belongs to the command.
     if paths.iter().any(|path| path == Path::new("-")) {
         return;
     }

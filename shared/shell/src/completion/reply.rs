@@ -1,51 +1,51 @@
-//! Candidates as cobra's protocol has them: a line each, and what the shell should do besides in the last.
+//! Replies in cobra's protocol: one line per candidate, and a final line with a directive for the shell.
 
 use std::fmt;
 
-/// Longer descriptions are cut off.
+/// The length at which descriptions are truncated.
 const LONGEST: usize = 80;
 
-/// Longer values are no names.
+/// The maximum length of a value.
 const LONGEST_VALUE: usize = 512;
 
-/// A word that may stand where the cursor is.
+/// A candidate for the word at the cursor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Candidate {
     /// The word.
     pub value: String,
-    /// What it is, in a line; may be empty.
+    /// A one-line description; may be empty.
     pub about: String,
 }
 
 impl Candidate {
-    /// A word and what it is.
+    /// Returns a candidate with a description.
     pub fn new(value: impl Into<String>, about: impl Into<String>) -> Self {
         Self { value: value.into(), about: about.into() }
     }
 
-    /// Would every shell take it for one word as it stands? Names of packages and contexts are anybody's choice.
+    /// Returns whether every shell reads the value as a single word. Names of packages and contexts are untrusted.
     pub(super) fn is_harmless(&self) -> bool {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@=+,%".contains(c);
         !self.value.is_empty() && self.value.len() <= LONGEST_VALUE && self.value.chars().all(plain)
     }
 }
 
-/// What the shell should do besides offering the candidates: cobra's `ShellCompDirective`.
+/// The directive for the shell: cobra's `ShellCompDirective`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Directive {
-    /// Offer nothing else.
+    /// Offer only the candidates.
     #[default]
     Words,
-    /// The same, and add no space behind a candidate, as more of the word is to come.
+    /// Offer only the candidates, and add no space, because more of the word follows.
     Parts,
     /// Offer files if there are no candidates.
     Files,
-    /// The same, and add no space.
+    /// Offer files if there are no candidates, and add no space.
     FilesAndParts,
 }
 
 impl Directive {
-    /// The same, and no space is added.
+    /// Returns the directive that adds no space.
     pub(super) fn without_space(self) -> Self {
         match self {
             Self::Words | Self::Parts => Self::Parts,
@@ -53,7 +53,7 @@ impl Directive {
         }
     }
 
-    /// cobra's number for it: 2 is "no space", 4 is "no files".
+    /// Returns cobra's number of the directive: 2 is "no space", 4 is "no files".
     fn number(self) -> u8 {
         match self {
             Self::Words => 4,
@@ -64,12 +64,12 @@ impl Directive {
     }
 }
 
-/// What is answered. `Display` is the text of the protocol.
+/// A reply. `Display` is the text of the protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
-    /// What may stand there.
+    /// The candidates.
     pub candidates: Vec<Candidate>,
-    /// What else.
+    /// The directive.
     pub directive: Directive,
 }
 
@@ -85,7 +85,7 @@ impl fmt::Display for Reply {
     }
 }
 
-/// A description in one short line that does nothing to a terminal.
+/// Returns a description as one short line without control characters.
 fn line(text: &str) -> String {
     let first = text.lines().next().unwrap_or_default();
     let plain: String = first.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();

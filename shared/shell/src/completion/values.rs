@@ -1,4 +1,4 @@
-//! What an argument takes.
+//! The values that arguments accept.
 
 use clap::{Arg, ValueHint};
 
@@ -10,11 +10,11 @@ use crate::run::FeatureGates;
 /// A source of values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Values {
-    /// These.
+    /// Fixed words.
     Words(Vec<Candidate>),
-    /// Files and folders, which the shell knows.
+    /// Files and folders, which the shell completes.
     Files,
-    /// Names that have to be looked up.
+    /// Names to look up.
     Names(Names),
 }
 
@@ -27,7 +27,7 @@ impl Values {
     }
 }
 
-/// Names of what.
+/// The kinds of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Names {
     /// Contexts of the kubeconfig.
@@ -38,23 +38,23 @@ pub(super) enum Names {
     Users,
     Namespaces,
     InstallPlans,
-    /// Those that nobody has approved.
+    /// InstallPlans that are not approved.
     PendingInstallPlans,
     Subscriptions,
     ClusterServiceVersions,
     OperatorGroups,
     ServiceAccounts,
-    /// As `catalogsource/NAME`, or with a namespace in between.
+    /// CatalogSources as `catalogsource/NAME` or `catalogsource/NAMESPACE/NAME`.
     CatalogSources,
-    /// As `NAMESPACE/NAME`.
+    /// CatalogSources as `NAMESPACE/NAME`.
     CatalogSourcePaths,
     /// Packages of catalogs.
     Packages,
-    /// Channels of the package that is named before.
+    /// Channels of the package named before.
     Channels,
 }
 
-/// Arguments that name things, by command and id; without a command they mean the same in all.
+/// Arguments that take names, by command and id; an empty command stands for all commands.
 const NAMES: [(&str, &str, Names); 25] = [
     ("", "context", Names::Contexts),
     ("", "cluster", Names::Clusters),
@@ -77,25 +77,25 @@ const NAMES: [(&str, &str, Names); 25] = [
     ("", "plan", Names::InstallPlans),
     ("", "groups", Names::OperatorGroups),
     ("delete", "name", Names::OperatorGroups),
-    // Catalogs, and packages before them.
+    // Catalogs, preceded by packages.
     ("", "refs", Names::CatalogSources),
     ("", "old", Names::CatalogSources),
     ("", "new", Names::CatalogSources),
     ("", "words", Names::CatalogSources),
 ];
 
-/// Values that are words but no enumeration for clap.
+/// Fixed values of arguments that are not enumerations in clap.
 const WORDS: [(&str, &[&str]); 3] = [
     ("install_mode", &["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]),
     ("mode", &["replaces", "semver", "semver-skippatch"]),
     ("migrate_level", &["none", "bundle-object-to-csv-metadata", "all"]),
 ];
 
-/// Changes that `--what-if` tries, by how they begin.
+/// The prefixes of the changes of `--what-if`.
 const CHANGES: [&str; 7] =
     ["channel:", "package:", "source:", "no-starting-csv:", "delete-subscription:", "delete-csv:", "delete-catalog:"];
 
-/// What an argument of a command takes; nothing for what only the person knows.
+/// Returns the values that an argument of a command accepts; empty for free text.
 pub(super) fn values(path: &[&str], argument: &Arg) -> Vec<Values> {
     let id = argument.get_id().as_str();
     let command = path.last().copied().unwrap_or_default();
@@ -128,7 +128,7 @@ pub(super) fn values(path: &[&str], argument: &Arg) -> Vec<Values> {
     values
 }
 
-/// Does it take a path, alone or among other things?
+/// Returns whether the argument accepts a path.
 fn takes_files(argument: &Arg) -> bool {
     const PATHS: [&str; 5] = ["DIR", "FILE", "PATH", "REF", "BUNDLE"];
     let is_path = matches!(argument.get_value_hint(), ValueHint::AnyPath | ValueHint::FilePath | ValueHint::DirPath);

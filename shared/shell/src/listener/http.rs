@@ -1,7 +1,7 @@
 //! Serves metrics and probes over plain HTTP/1.1.
 //!
-//! *Guarantees.* A client that connects and does not send a request, or sends it slowly, or does not read the answer, loses its
-//! connection, and keeps no other client waiting.
+//! *Guarantees.* A client that sends no request, or sends it slowly, or does not read the response, is disconnected,
+//! and does not delay other clients.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use tokio::net::TcpListener;
 
 use super::Listener;
 
-/// Most connections at a time. A scraper and the probes of a kubelet take one each.
+/// The maximum number of connections. A scraper and the probes of a kubelet use one each.
 const CONNECTIONS: usize = 256;
-/// Most of them from one address.
+/// The maximum number of connections from one address.
 const CONNECTIONS_OF_PEER: usize = 16;
-/// How long a client may take to send the head of a request, the first and each one after it on the same connection.
+/// How long a client may take to send the head of a request, for each request of a connection.
 const HEAD: Duration = Duration::from_secs(10);
-/// How long a connection may last. Scrapers connect again.
+/// The maximum duration of a connection. Scrapers reconnect.
 const LONGEST: Duration = Duration::from_mins(5);
-/// Most bytes of a request's head.
+/// The maximum size of the head of a request, in bytes.
 const LARGEST_HEAD: usize = 16 << 10;
 
 /// Serves the router's routes until the future is dropped.
@@ -80,7 +80,7 @@ mod tests {
     }
 
     async fn answer(mut stream: TcpStream, request: &str) -> String {
-        // A server that closes at once may be faster.
+        // A server that closes the connection at once may be faster.
         let _ = stream.write_all(request.as_bytes()).await;
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer).await;
@@ -90,12 +90,12 @@ mod tests {
     const REQUEST: &str = "GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
 
     #[tokio::test]
-    async fn silent_clients_take_no_place_from_others() {
+    async fn silent_clients_do_not_block_others() {
         let address = start(HEAD, LONGEST).await;
         let mut silent = Vec::new();
         for _ in 0..CONNECTIONS_OF_PEER {
             let mut stream = connect("127.0.0.1", address).await;
-            // The answer proves that the connection was accepted.
+            // The response proves that the connection was accepted.
             stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
             stream.read_u8().await.unwrap();
             silent.push(stream);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn half_a_request_is_not_waited_for() {
+    async fn an_incomplete_request_times_out() {
         let (soon, never) = (Duration::from_millis(20), Duration::from_hours(1));
         for (head, longest) in [(soon, never), (never, soon)] {
             let address = start(head, longest).await;

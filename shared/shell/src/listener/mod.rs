@@ -1,12 +1,12 @@
-//! Listening sockets that no client can exhaust: a limit on connections, and a lower one for each address.
+//! Listening sockets with a limit on connections, and a lower one for each address, so that no client can exhaust them.
 //!
 //! ```text
-//!   Listener --accept--> (stream, peer, Slot) --> registry::server   gRPC
-//!                                             --> http               metrics and probes
+//! Listener --accept--> (stream, peer, Slot) --> registry::server   gRPC --> http               metrics and probes
 //! ```
 //!
-//! *Guarantees.* A connection above a limit is closed at once; the others are served. When all are taken, a newcomer gets the oldest
-//! connection of the address that has most, if that has more than its own: few addresses cannot keep others out.
+//! *Guarantees.* A connection above a limit is closed at once; the others are served. If all slots are in use, a new
+//! connection replaces the oldest one of the address with the most connections, if that has more than its own address:
+//! few addresses cannot block others.
 
 pub(crate) mod http;
 
@@ -21,7 +21,7 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
-/// A pause after accepting failed, which it does when the process has too many files open.
+/// The pause after a failure to accept, as happens if the process has too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A listening socket with limits on its connections.
@@ -31,14 +31,14 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// At most `connections` at a time, and `connections_of_peer` of them from one address.
+    /// Returns a listener with at most `connections` at a time, of which `connections_of_peer` from one address.
     pub(crate) fn new(socket: TcpListener, connections: usize, connections_of_peer: usize) -> Self {
         let connections =
             Connections { most: connections, most_of_peer: connections_of_peer, ..Connections::default() };
         Self { socket, connections: Arc::new(Mutex::new(connections)) }
     }
 
-    /// The next connection within the limits. Calls `refused` for each that is closed because of them.
+    /// Accepts the next connection within the limits. Calls `refused` for each that is closed because of them.
     pub(crate) async fn accept(&self, refused: impl Fn()) -> (TcpStream, SocketAddr, Slot) {
         loop {
             let (stream, peer) = match self.socket.accept().await {
@@ -53,24 +53,24 @@ impl Listener {
                 return (stream, peer, slot);
             }
             refused();
-            tracing::warn!(%peer, "too many connections: this one is closed");
+            tracing::warn!(%peer, "too many connections, closing this one");
         }
     }
 }
 
-/// The connections there are.
+/// The open connections.
 #[derive(Debug, Default)]
 struct Connections {
     most: usize,
     most_of_peer: usize,
     all: usize,
     next: u64,
-    /// By address, the oldest first: each with a number. To drop the sender ends the connection.
+    /// The connections by address, oldest first, each with a number. Dropping the sender ends the connection.
     peers: BTreeMap<IpAddr, VecDeque<(u64, oneshot::Sender<()>)>>,
 }
 
 impl Connections {
-    /// A number for a connection of that address, and what tells when it has to end.
+    /// Registers a connection of that address. Returns its number, and a receiver that reports when it has to end.
     fn take(&mut self, peer: IpAddr) -> Option<(u64, oneshot::Receiver<()>)> {
         let own = self.peers.get(&peer).map_or(0, VecDeque::len);
         if own >= self.most_of_peer {
@@ -103,7 +103,7 @@ impl Connections {
     }
 }
 
-/// The right to one connection, for as long as it lives. As a future: it ends when another connection gets the right.
+/// A slot for one connection, freed on drop. As a future, it resolves when another connection takes the slot.
 #[derive(Debug)]
 pub(crate) struct Slot {
     connections: Arc<Mutex<Connections>>,
@@ -123,7 +123,7 @@ impl Future for Slot {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        // A connection may be asked again after it was told that it ended; a channel may not.
+        // The slot may be polled again after it resolved; the channel must not be.
         if self.ended.is_terminated() {
             return Poll::Ready(());
         }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn few_addresses_keep_nobody_out() {
+    async fn few_addresses_cannot_block_others() {
         let all = connections(4, 3);
         let [one, two, three] = [1, 2, 3].map(|n| IpAddr::from([192, 0, 2, n]));
         let mut slots: Vec<Slot> = [one, one, one, two].iter().map(|ip| Slot::take(&all, *ip).unwrap()).collect();
@@ -169,8 +169,8 @@ mod tests {
         (&mut slots[0]).await;
         assert_eq!(all.lock().unwrap().all, 4);
         drop(slots.remove(0));
-        assert_eq!(all.lock().unwrap().all, 4, "its place has gone to the newcomer");
-        assert!(Slot::take(&all, two).is_none(), "it has one, and nobody has more than one more");
+        assert_eq!(all.lock().unwrap().all, 4, "its slot was taken by the new connection");
+        assert!(Slot::take(&all, two).is_none(), "it has one, and no address has more than one more");
         drop((slots, newcomer));
         let all = all.lock().unwrap();
         assert_eq!((all.peers.len(), all.all), (0, 0));
