@@ -196,7 +196,7 @@ pub(super) fn read(
 ) -> Result<Blob, Finding> {
     let at = |finding: Finding| finding.at(file, document.line);
     if !text.json.starts_with('{') {
-        return Err(at(Finding::new("not-an-object", "a blob of a catalog is an object with a schema")));
+        return Err(at(Finding::new("not-an-object", "a blob of a catalog must be an object with a schema")));
     }
     let fields: Fields<'_> =
         serde_json::from_str(&text.json).map_err(|e| document_text::unreadable(document.json_error(&e), file))?;

@@ -158,8 +158,8 @@ fn offering_group<'w>(world: &Reader<'w>, original: &Value) -> Option<Group<'w>>
     stays.then_some(group)
 }
 
-/// Returns whether a copy may stay while its original is not offered. It may, unless the original does not target the
-/// namespace (olm-behaviour/operatorgroup.md#copied-csvs).
+/// Returns whether a copy may stay while its original is not offered. It may, unless the original is in conflict with
+/// another OperatorGroup, or does not target the namespace (olm-behaviour/operatorgroup.md#copied-csvs).
 fn may_stay(original: &Value, namespace: &str) -> bool {
     let conflict = matches!(Csv::of(original).reason(), reason::CONFLICT | reason::STATIC_PROVIDED_APIS);
     let targets = object::annotation(original, TARGET_NAMESPACES).unwrap_or_default();
@@ -219,15 +219,15 @@ fn accepts_copy(world: &Reader<'_>, namespace: &str, name: &str) -> bool {
     takes_objects(world, namespace) && world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name).is_none()
 }
 
-/// Returns the write that deletes the copy of another ClusterServiceVersion of that name, whose original is not offered
-/// there.
+/// Returns the write that deletes the copy of another ClusterServiceVersion of that name, unless its original is offered in
+/// the namespace.
 fn make_room(world: &Reader<'_>, namespace: &str, name: &str) -> Option<Action> {
     let copy = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name)?;
     let from = Csv::of(copy).copied_from()?;
     let original = world.json(&kind::CLUSTER_SERVICE_VERSION, from, name).filter(|csv| !is_copy(csv))?;
     let is_offered = |group: Group<'_>| group.is_global() || group.targets().contains(namespace);
-    let has_business = object::is_deleting(copy) || offering_group(world, original).is_some_and(is_offered);
-    (!has_business).then(|| Action::delete(copy, Propagation::Background))
+    let is_needed = object::is_deleting(copy) || offering_group(world, original).is_some_and(is_offered);
+    (!is_needed).then(|| Action::delete(copy, Propagation::Background))
 }
 
 fn disabled_event(original: &Value) -> Action {

@@ -78,7 +78,7 @@ impl<'a> Server<'a> {
         object::text(self.entry, &["name"])
     }
 
-    /// Returns the Service's name. OLM's name contains dots, which the API server rejects for Services.
+    /// Returns the Service's name. Dots are replaced, because the API server rejects OLM's names with dots.
     pub(super) fn service(self) -> String {
         format!("{}-service", self.name().replace('.', "-"))
     }

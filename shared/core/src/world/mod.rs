@@ -46,7 +46,7 @@ pub struct Object {
 #[derive(Debug)]
 enum Json {
     Read(Value),
-    /// A compressed form, for copies of ClusterServiceVersions: most of them are up to date, and not read.
+    /// JSON text, which takes a fraction of the memory, for copies of ClusterServiceVersions: most of them are never read.
     Text(Box<str>, OnceLock<Box<Value>>),
     /// Its metadata, and why the rest cannot be read.
     Stub(Box<Unreadable>),
