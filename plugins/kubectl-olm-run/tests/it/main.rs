@@ -94,7 +94,7 @@ fn fields_of_a_newer_server_are_told_and_do_not_count() {
     let (_, err) = simulated(&[("a.yaml", dumped)], &[], 0);
     assert_eq!(
         err,
-        "warning: fields that are not known here do not count: ./a.yaml:4: newField of ConfigMap/park/c\n\
+        "warning: unknown fields are ignored: ./a.yaml:4: newField of ConfigMap/park/c\n\
          note: namespace park is not among the objects and is created\n"
     );
 }

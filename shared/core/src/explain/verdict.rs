@@ -50,7 +50,7 @@ fn served(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) 
         };
         let held = match &unserved.holds_up[..] {
             [] => String::new(),
-            others => format!(", and {} in the same plan with it", others.join(", ")),
+            others => format!(", and it blocks {} in the same plan", others.join(", ")),
         };
         let Gvk { group, version, kind } = &unserved.gvk;
         let discovery = trial.before.api().discover(group, version);

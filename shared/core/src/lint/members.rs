@@ -95,8 +95,8 @@ fn no_group(look: &Look<'_>, tenant: &Tenant<'_>) -> Option<Problem> {
     };
     let place = ObjectRef { gvk: kinds::NAMESPACE.gvk(), namespace: String::new(), name: (*namespace).to_owned() };
     let operators = csvs.iter().chain(subscriptions).map(|object| ObjectRef::of(object));
-    let problem =
-        Problem::of(&NO_GROUP, place, format!("there is no OperatorGroup here: {consequence}")).also(operators);
+    let problem = Problem::of(&NO_GROUP, place, format!("there is no OperatorGroup in this namespace: {consequence}"))
+        .also(operators);
     let fitting = fitting(look, None, namespace, &BTreeSet::new(), csvs).filter(|_| !csvs.is_empty());
     Some(match fitting {
         Some(targets) => {

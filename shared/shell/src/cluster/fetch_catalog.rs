@@ -51,7 +51,7 @@ pub(crate) async fn fetch(api: &Api, images: &image::Options, source: &Value) ->
         }
         Origin::ConfigMap(name) => config_map(api, namespace, name).await.map(Fetched::Snapshot),
         Origin::Invalid(why) => {
-            Err(CliError::input(format!("its spec makes no sense: {why}")).hint("correct the CatalogSource"))
+            Err(CliError::input(format!("its spec is invalid: {why}")).hint("correct the CatalogSource"))
         }
     };
     fetched.map_err(|e| if e.location.is_none() { e.at(place) } else { e })

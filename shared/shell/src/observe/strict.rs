@@ -47,7 +47,7 @@ pub(crate) fn check(given: &[Given], strict: &mut Strict, warn: Warn<'_>) -> Res
     let n = excused.len();
     if let Some(first) = excused.into_values().next() {
         let more = if n == 1 { String::new() } else { format!(", and {} more", n - 1) };
-        warn(format!("fields that are not known here do not count: {first}{more}"));
+        warn(format!("unknown fields are ignored: {first}{more}"));
     }
     CliError::all(errors).map_or(Ok(()), Err)
 }

@@ -167,16 +167,20 @@ fn metrics(counts: &mut Counts) -> Vec<Metric> {
         counter("kubectl_olm_refused_total", "Actions the API server refused", Family::One(counts.refused)),
         gauge(
             "kubectl_olm_unsettled",
-            "Keys that are worked on, or tried again in a moment",
+            "Reconcile keys (controller and object) that are queued, running, or retried soon after a refusal",
             // What was not listed yet was not planned for.
             one(counts.unsettled + usize::from(!counts.ready)),
         ),
         gauge(
             "kubectl_olm_unreadable_objects",
-            "Objects of the cluster that cannot be read, and are left alone",
+            "Objects of the cluster that cannot be read, and are not changed",
             one(counts.unreadable),
         ),
-        gauge("kubectl_olm_blocked", "Keys that wait for somebody to do something", one(counts.blocked.len())),
+        gauge(
+            "kubectl_olm_blocked",
+            "Reconcile keys (controller and object) that are blocked until a user acts",
+            one(counts.blocked.len()),
+        ),
     ]
 }
 
