@@ -1,4 +1,4 @@
-//! `kubectl olm catalog add`: roses come into a catalog that a person wrote.
+//! `kubectl olm catalog add` on a hand-written catalog.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ properties: [{type: olm.package, value: {packageName: rose, version: 1.1.0}}]
 # the end
 ";
 
-/// A folder with a catalog of roses and bundles to add.
+/// A folder with a catalog, and bundles to add.
 struct Garden(TempDir);
 
 impl Garden {
@@ -49,7 +49,7 @@ impl Garden {
         self.0.path().join(path)
     }
 
-    /// A bundle directory; `edges` are fields of its CSV's spec.
+    /// Creates a bundle directory; `edges` are fields of the spec of its CSV.
     fn bundle(&self, package: &str, version: &str, edges: &str) -> String {
         let name = format!("{package}-{version}");
         for folder in ["manifests", "metadata"] {
@@ -74,7 +74,7 @@ impl Garden {
         fs::read_to_string(self.path(path)).unwrap()
     }
 
-    /// All files of the catalog with their contents.
+    /// Returns all files of the catalog with their contents.
     fn all(&self) -> Vec<(PathBuf, String)> {
         fn walk(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
             for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -92,7 +92,7 @@ impl Garden {
 }
 
 #[test]
-fn comments_survive_and_the_difference_is_shown_before() {
+fn comments_are_preserved_and_a_dry_run_prints_the_difference() {
     let garden = Garden::new();
     let bundle = garden.bundle("rose", "1.2.0", "replaces: rose.v1.1.0");
     let arguments = ["catalog", &bundle, "--image", "example.com/rose:1.2.0", "--migrate-level", "all"];
@@ -120,7 +120,7 @@ fn comments_survive_and_the_difference_is_shown_before() {
 }
 
 #[test]
-fn what_would_break_is_refused_and_nothing_is_written() {
+fn invalid_changes_are_refused_and_nothing_is_written() {
     let garden = Garden::new();
     let before = garden.all();
     for (version, edges, words, hint) in [
@@ -150,14 +150,14 @@ fn what_would_break_is_refused_and_nothing_is_written() {
         );
         assert_eq!(garden.all(), before);
     }
-    // One that is refused holds back all.
+    // A refused bundle blocks all.
     let good = garden.bundle("tulip", "1.0.0", "");
     assert_eq!(garden.add(&["catalog", &good, "rose-1.2.0"]).0, 1);
     assert_eq!(garden.all(), before);
 }
 
 #[test]
-fn versions_find_their_places_in_any_order() {
+fn versions_are_linked_in_any_order() {
     let garden = Garden::new();
     for version in ["1.3.0", "1.0.5"] {
         garden.bundle("rose", version, "");
@@ -175,7 +175,7 @@ fn versions_find_their_places_in_any_order() {
 }
 
 #[test]
-fn a_new_package_is_told_as_data() {
+fn a_new_package_is_printed_as_data() {
     let garden = Garden::new();
     let bundle = garden.bundle("tulip", "1.0.0", "");
     let (code, out, talk) = garden.add(&["catalog", &bundle, "-o", "json"]);
@@ -194,7 +194,7 @@ fn a_new_package_is_told_as_data() {
 }
 
 #[test]
-fn what_makes_no_sense_is_told_what_to_do() {
+fn invalid_arguments_have_hints() {
     let garden = Garden::new();
     let bundle = garden.bundle("rose", "1.2.0", "replaces: rose.v1.1.0");
     let hint_of = |arguments: &[&str]| {

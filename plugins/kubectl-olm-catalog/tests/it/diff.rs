@@ -24,7 +24,7 @@ items:
    spec: {name: rose, channel: stable, source: main, sourceNamespace: olm}, status: {installedCSV: rose.v1.2.0}}
 ";
 
-/// Both catalogs, and what is installed, as files.
+/// Returns a folder with both catalogs and the installed objects.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("old.yaml"), roses(&OLD)).unwrap();
@@ -38,7 +38,7 @@ fn asked(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn what_changes_and_whom_it_strands() {
+fn changes_and_stranded_versions() {
     let folder = folder();
     let (code, text, talk) = asked(folder.path(), &["./old.yaml", "./new.yaml"]);
     assert_eq!(code, 1);
@@ -73,7 +73,7 @@ fn what_changes_and_whom_it_strands() {
 }
 
 #[test]
-fn only_what_is_installed_counts() {
+fn only_installed_versions_count() {
     let folder = folder();
     let files = ["./old.yaml", "./new.yaml", "--installed-from", "installed.yaml"];
     let with = |more: &[&str]| asked(folder.path(), &[&files, more].concat());
@@ -93,7 +93,7 @@ fn only_what_is_installed_counts() {
 }
 
 #[test]
-fn what_could_not_be_answered() {
+fn errors_are_exit_code_2() {
     let folder = folder();
     let broken = roses(&NEW).replace("defaultChannel: stable", "defaultChannel: slow");
     fs::write(folder.path().join("broken.yaml"), broken).unwrap();

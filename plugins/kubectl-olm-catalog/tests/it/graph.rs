@@ -18,7 +18,7 @@ fn asked(arguments: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn lines_for_people() {
+fn text_output() {
     let (code, text, talk) = asked(&["rose", "--channel", "stable"]);
     assert_eq!((code, talk.as_str()), (0, ""));
     insta::assert_snapshot!(text, @"
@@ -43,7 +43,7 @@ fn lines_for_people() {
 }
 
 #[test]
-fn the_updates_that_follow_each_other() {
+fn update_paths() {
     let (code, text, _) = asked(&["rose", "--from", "1.0.0"]);
     assert_eq!(code, 0);
     insta::assert_snapshot!(text, @"
@@ -144,7 +144,7 @@ fn many_versions_and_many_packages() {
 }
 
 #[test]
-fn questions_that_have_no_answer() {
+fn invalid_arguments_are_refused() {
     let (code, text, talk) = asked(&["tulip"]);
     assert_eq!((code, text.as_str(), talk.as_str()), (1, "", "package \"tulip\" is not in the catalog\n"));
     let (code, _, talk) = asked(&["rose", "--channel", "slow"]);

@@ -1,7 +1,7 @@
-//! `serve` as a process among clients that mean harm, with little memory: whatever they send, an honest client is answered in between and
-//! afterwards, by the same process.
+//! Tests `serve` as a process with hostile clients and little memory: an honest client must be served before and after
+//! any input, by the same process.
 //!
-//! What they send follows from a seed. `OLM_FUZZ_ROUNDS` sets how many rounds of all kinds there are, `OLM_FUZZ_SEED` where they begin.
+//! The input is generated from a seed. `OLM_FUZZ_ROUNDS` sets the number of rounds, `OLM_FUZZ_SEED` the first seed.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -15,16 +15,16 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::CATALOG;
 
-/// Most address space of the process, in KiB: its threads and the allocator reserve most of that and use a part.
+/// The limit of the address space of the process, in KiB. Threads and the allocator reserve most of it, and use a part.
 const ADDRESS_SPACE: u64 = 2 << 20;
 
-/// Rounds of an ordinary test.
+/// The default number of rounds.
 const ROUNDS: u64 = 3;
 
-/// Longer than an honest client ever waits.
+/// A timeout that an honest client never reaches.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Hostile clients come from one address and the honest one from another: what one address may have is limited.
+/// The addresses of the hostile clients and of the honest one: limits are per address.
 const HOSTILE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 const HONEST: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
@@ -41,7 +41,7 @@ const METHODS: [&str; 9] = [
     "/nobody.Knows/This",
 ];
 
-/// Numbers that follow from a seed (`SplitMix64`).
+/// A pseudorandom number generator (`SplitMix64`).
 struct Random(u64);
 
 impl Random {
@@ -62,7 +62,7 @@ impl Random {
     }
 }
 
-/// A frame of HTTP/2. `length`: what it says of itself, if not the truth.
+/// Returns an HTTP/2 frame; `length` overrides its length field.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8], length: Option<u32>) -> Vec<u8> {
     let length = length.unwrap_or_else(|| u32::try_from(payload.len()).unwrap()).to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
@@ -77,11 +77,11 @@ const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// Headers as HPACK has them, each in full.
+/// Returns headers in HPACK, as literals.
 fn headers(list: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     let text = |text: &str| {
-        // A length of seven bits, and what is more in further bytes.
+        // A length of seven bits, continued in further bytes.
         let mut bytes = Vec::new();
         match text.len() {
             short @ 0..127 => bytes.push(u8::try_from(short).unwrap()),
@@ -121,7 +121,7 @@ fn greeting() -> Vec<u8> {
     [PREFACE, &frame(SETTINGS, 0, 0, &[], None)].concat()
 }
 
-/// A message of gRPC. `length`: what it says of itself, if not the truth.
+/// Returns a gRPC message; `length` overrides its length field.
 fn message(bytes: &[u8], length: Option<u32>) -> Vec<u8> {
     let length = length.unwrap_or_else(|| u32::try_from(bytes.len()).unwrap());
     [&[0][..], &length.to_be_bytes(), bytes].concat()
@@ -137,7 +137,7 @@ fn connect(to: SocketAddr, from: Ipv4Addr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Whether the packages come, whole: the catalog has one.
+/// Returns whether the packages of the catalog, of which there is one, are received completely.
 fn is_answered(to: SocketAddr) -> io::Result<bool> {
     let mut stream = connect(to, HONEST)?;
     let request = [
@@ -168,7 +168,7 @@ fn is_answered(to: SocketAddr) -> io::Result<bool> {
     }
 }
 
-/// What is sent to the process, each kind with its own name.
+/// The kinds of input.
 type Attack = fn(SocketAddr, &mut Random) -> io::Result<()>;
 
 const ATTACKS: [(&str, Attack); 9] = [
@@ -221,7 +221,7 @@ fn random_frames(to: SocketAddr, random: &mut Random) -> io::Result<()> {
             let [kind, flags, id, ..] = random.next().to_le_bytes();
             let payload = random.bytes(300);
             let length = (random.below(8) == 0).then(|| u32::from_le_bytes([kind, flags, id, 0]));
-            // Who closes it is right, here and below.
+            // The server may close the connection, here and below.
             if stream.write_all(&frame(kind % 12, flags, u32::from(id % 8), &payload, length)).is_err() {
                 break;
             }
@@ -236,7 +236,7 @@ fn random_messages(to: SocketAddr, random: &mut Random) -> io::Result<()> {
         for request in 0..30_u32 {
             let id = 2 * request + 1;
             let method = METHODS[random.below(METHODS.len())];
-            // Fields of the numbers that there are, with texts of whatever bytes.
+            // Known field numbers, with arbitrary bytes.
             let mut fields = Vec::new();
             for _ in 0..random.below(6) {
                 let text = random.bytes(40);
@@ -264,7 +264,7 @@ fn false_lengths(to: SocketAddr, random: &mut Random) -> io::Result<()> {
         let begins = [greeting(), frame(HEADERS, END_HEADERS, 1, &asks(method), None)].concat();
         let mut stream = send(to, &begins)?;
         drop(stream.write_all(&frame(DATA, 0, 1, &message(&[0; 16_000], Some(length)), None)));
-        // As much as it says, as far as it is taken.
+        // As much as announced, as far as the server accepts it.
         for _ in 0..32 {
             if stream.write_all(&frame(DATA, 0, 1, &[0; 16_000], None)).is_err() {
                 break;
@@ -286,7 +286,7 @@ fn header_flood(to: SocketAddr, random: &mut Random) -> io::Result<()> {
             break;
         }
     }
-    // Many small ones, and continuations of nothing.
+    // Many small frames, and continuations without headers.
     let mut stream = send(to, &greeting())?;
     let many: Vec<(&str, &str)> = vec![("x-b", "b"); 1_000];
     let small = headers(&many);
@@ -328,7 +328,7 @@ fn half_closed(to: SocketAddr, random: &mut Random) -> io::Result<()> {
         let whole = [greeting(), frame(HEADERS, END_HEADERS, 1, &asks(METHODS[3]), None)].concat();
         let stream = send(to, &whole[..random.below(whole.len() + 1)])?;
         let how = if random.below(2) == 0 { Shutdown::Write } else { Shutdown::Read };
-        // It may be closed already.
+        // The connection may already be closed.
         drop(stream.shutdown(how));
     }
     Ok(())
@@ -337,7 +337,7 @@ fn half_closed(to: SocketAddr, random: &mut Random) -> io::Result<()> {
 fn many_connections(to: SocketAddr, random: &mut Random) -> io::Result<()> {
     let mut held = Vec::new();
     for _ in 0..300 {
-        // More than it may have are closed at once.
+        // Connections above the limit are closed at once.
         let Ok(mut stream) = connect(to, HOSTILE) else { continue };
         if random.below(2) == 0 {
             drop(stream.write_all(&greeting()));
@@ -348,7 +348,7 @@ fn many_connections(to: SocketAddr, random: &mut Random) -> io::Result<()> {
     Ok(())
 }
 
-/// A process that serves, until it is dropped.
+/// A server process, killed on drop.
 struct Serve {
     child: Child,
     address: SocketAddr,
@@ -356,7 +356,7 @@ struct Serve {
 
 impl Drop for Serve {
     fn drop(&mut self) {
-        // One that has ended cannot be killed.
+        // A process that has ended cannot be killed.
         drop(self.child.kill());
         drop(self.child.wait());
     }
@@ -374,14 +374,14 @@ impl Serve {
         let mut said = String::new();
         talk.read_line(&mut said).unwrap();
         let address = said.trim_end().rsplit_once(" at ").and_then(|(_, address)| address.parse().ok());
-        // What it says of its clients is not waited for.
+        // Its messages about clients are not read.
         thread::spawn(move || io::copy(&mut talk, &mut io::sink()));
         let serve = Self { child, address: address.unwrap_or_else(|| SocketAddr::from((HOSTILE, 0))) };
         assert!(serve.address.port() != 0, "{said}");
         serve
     }
 
-    /// So much memory it has had at a time, in KiB.
+    /// Returns the peak memory of the process, in KiB.
     fn peak(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -389,7 +389,7 @@ impl Serve {
     }
 }
 
-/// Sends a byte each second, as many as there are, until the others are done.
+/// Sends one byte per second until the other clients are done.
 fn slow(to: SocketAddr, bytes: &[u8], done: &Receiver<()>) {
     let Ok(mut stream) = connect(to, HOSTILE) else { return };
     for byte in bytes.iter().cycle() {
@@ -401,7 +401,7 @@ fn slow(to: SocketAddr, bytes: &[u8], done: &Receiver<()>) {
 }
 
 #[test]
-fn an_honest_client_is_answered_whatever_others_send() {
+fn an_honest_client_is_served_among_hostile_ones() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let (rounds, seed) = (number("OLM_FUZZ_ROUNDS").unwrap_or(ROUNDS), number("OLM_FUZZ_SEED").unwrap_or(1));
     let folder = tempfile::tempdir().unwrap();
@@ -421,7 +421,7 @@ fn an_honest_client_is_answered_whatever_others_send() {
     for round in 0..rounds {
         for (name, attack) in ATTACKS {
             let mut random = Random(seed.wrapping_add(round));
-            // The process may close what it does not like, and refuse more connections of one address.
+            // The process may close invalid connections, and refuse more connections of one address.
             drop(attack(to, &mut random));
             let told = is_answered(to);
             assert!(told.as_ref().is_ok_and(|answered| *answered), "after {name}, seed {}: {told:?}", seed + round);

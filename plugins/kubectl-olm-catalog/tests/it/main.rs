@@ -1,4 +1,4 @@
-//! `kubectl-olm-catalog` as a user meets it.
+//! Tests of the executable `kubectl-olm-catalog`.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -22,14 +22,14 @@ fn catalog(arguments: &[&str]) -> Command {
     command
 }
 
-/// Exit code, stdout and stderr.
+/// Returns exit code, stdout and stderr.
 fn said(command: &mut Command) -> (i32, String, String) {
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
-/// Roses: `channel: name [replaces=…] [skips=…] [skipRange=…]`, a line for each entry.
+/// Returns a catalog from lines `channel: name [replaces=…] [skips=…] [skipRange=…]`, one for each entry.
 fn roses(lines: &[&str]) -> String {
     use std::collections::{BTreeMap, BTreeSet};
     let mut channels: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -76,7 +76,7 @@ fn the_help_tree() {
 }
 
 #[test]
-fn a_catalog_comes_through_standard_input() {
+fn a_catalog_is_read_from_standard_input() {
     let said = catalog(&["validate", "-"]).write_stdin(CATALOG).assert().success().stdout("");
     said.stderr("1 package with 1 bundle: no findings\n");
     catalog(&["list", "-", "-o", "name"]).write_stdin(CATALOG).assert().success().stdout("package/rose\n");
@@ -87,7 +87,7 @@ fn a_catalog_comes_through_standard_input() {
 }
 
 #[test]
-fn exit_codes_tell_no_from_do_not_know() {
+fn exit_codes_distinguish_negative_results_and_errors() {
     let broken = CATALOG.replace("defaultChannel: c", "defaultChannel: d");
     catalog(&["validate", "-"]).write_stdin(broken).assert().code(1);
     let refused = catalog(&["validate", "./no-such-catalog"]).assert().code(2).stdout("");

@@ -55,7 +55,7 @@ fn a_package_from_a_catalog() {
         (&resolution["bundles"][0]["catalog"], &resolution["bundles"][0]["catalogNamespace"]),
         (&"market".into(), &"mine".into())
     );
-    // A file, and standard input, are catalogs as well.
+    // A catalog can also be a file or standard input.
     let (code, text, _) = asked(folder.path(), &["rose", "--catalog", "./main/catalog.yaml", "-o", "name"]);
     assert_eq!((code, text.as_str()), (0, "bundle/rose.v2.0.0\n"));
     let stdin = said(catalog(&["resolve", "rose", "--catalog", "-"]).write_stdin(roses(&GARDEN)));
@@ -63,7 +63,7 @@ fn a_package_from_a_catalog() {
 }
 
 #[test]
-fn no_resolution_and_what_would_help() {
+fn a_failed_resolution_has_suggestions() {
     let folder = folder();
     let (code, text, _) = asked(folder.path(), &["rose@>=3.0.0", "--catalog", "./main"]);
     assert_eq!(code, 1);
@@ -71,7 +71,7 @@ fn no_resolution_and_what_would_help() {
 }
 
 #[test]
-fn what_is_there_is_upgraded() {
+fn installed_operators_are_upgraded() {
     let folder = folder();
     let with =
         |more: &[&str]| asked(folder.path(), &[&["--catalog", "./main", "--installed", "there.yaml"], more].concat());
@@ -90,7 +90,7 @@ fn what_is_there_is_upgraded() {
 }
 
 #[test]
-fn questions_that_cannot_be_read() {
+fn invalid_arguments_are_refused() {
     let folder = folder();
     for wrong in [
         &["rose"][..],

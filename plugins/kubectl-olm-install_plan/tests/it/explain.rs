@@ -1,4 +1,4 @@
-//! `explain` as a user meets it.
+//! Tests of `kubectl olm install-plan explain`.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::said;
 
-/// The quick start's cluster and catalog.
+/// Returns the folder of the quickstart, with its cluster and catalog.
 fn quickstart() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/quickstart")
 }
@@ -25,7 +25,7 @@ fn a_package_with_its_dependency() {
 }
 
 #[test]
-fn the_document_says_all_that_the_text_says() {
+fn the_document_contains_all_information() {
     let (code, out, _) = explain(&["--package", "samovar", "-o", "json"]);
     let document: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(
@@ -40,7 +40,7 @@ fn the_document_says_all_that_the_text_says() {
 }
 
 #[test]
-fn what_nobody_can_tell_is_no_no() {
+fn an_unknown_result_is_not_negative() {
     let arguments = ["explain", "--from", "cluster.yaml", "--subscription", "tea-house"];
     let (code, out, err) = said(&quickstart(), &arguments);
     assert_eq!((code, err.as_str()), (2, ""));
@@ -48,7 +48,7 @@ fn what_nobody_can_tell_is_no_no() {
 }
 
 #[test]
-fn a_bundle_in_place_of_what_a_subscription_would_get() {
+fn a_bundle_is_explained() {
     let (_, out, _) = explain(&["--bundle", "catalogs/market/bundles/tea-house.v1.1.0"]);
     assert!(out.contains("install tea-house 1.1.0 (tea-house.v1.1.0)"), "{out}");
     let (code, out, _) = explain(&["--package", "tea-house@1.1.0"]);
@@ -57,7 +57,7 @@ fn a_bundle_in_place_of_what_a_subscription_would_get() {
 }
 
 #[test]
-fn questions_without_an_answer() {
+fn invalid_arguments_are_refused() {
     for (arguments, words) in [
         (&["no-such-plan"][..], "there is no InstallPlan no-such-plan"),
         (&["--subscription", "none"], "there is no Subscription none"),

@@ -7,7 +7,7 @@ use std::thread;
 
 use super::said;
 
-/// Plans of two namespaces in every phase, and what belongs to them.
+/// Plans of two namespaces in every phase, and related objects.
 const GARDEN: &str = include_str!("garden.yaml");
 
 fn folder() -> tempfile::TempDir {
@@ -16,14 +16,14 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// Without what changes from day to day.
+/// Returns the output without ages.
 fn listed(arguments: &[&str]) -> (i32, String, String) {
     let folder = folder();
     said(folder.path(), &[&["list", "--from", "garden.yaml"], arguments].concat())
 }
 
 #[test]
-fn every_plan_and_what_it_waits_for() {
+fn every_plan_and_its_reason() {
     let (code, table, talk) = listed(&[]);
     assert_eq!((code, talk.as_str()), (0, ""));
     insta::assert_snapshot!(table);
@@ -32,7 +32,7 @@ fn every_plan_and_what_it_waits_for() {
 }
 
 #[test]
-fn some_of_them() {
+fn selected_plans() {
     let names = |arguments: &[&str]| listed(&[&["-o", "name"], arguments].concat()).1;
     assert_eq!(names(&["--pending"]), "installplan/install-next -n garden\n");
     assert_eq!(names(&["-l", "who=me"]), "installplan/install-old -n garden\n");
@@ -50,7 +50,7 @@ fn some_of_them() {
 }
 
 #[test]
-fn questions_that_cannot_be_read() {
+fn invalid_arguments_are_refused() {
     for wrong in
         [&["-l", "a b"][..], &["-o", "xml"], &["--context", "mine"], &["--from", "./gone"], &["--catalog", "a=./gone"]]
     {
@@ -60,7 +60,7 @@ fn questions_that_cannot_be_read() {
     }
 }
 
-/// A folder with the kubeconfig of an API server that has these InstallPlans, as JSON, and nothing else.
+/// Returns a folder with the kubeconfig of an API server that has only these InstallPlans, as JSON.
 fn serving(plans: Vec<String>) -> tempfile::TempDir {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = format!("http://{}", listener.local_addr().unwrap());
@@ -73,7 +73,7 @@ fn serving(plans: Vec<String>) -> tempfile::TempDir {
             let items = if path.contains("/installplans") { plans.join(",") } else { String::new() };
             let body = format!(r#"{{"kind":"List","metadata":{{"resourceVersion":"7"}},"items":[{items}]}}"#);
             let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length";
-            // A client that has gone wants no answer.
+            // The client may have closed the connection.
             drop(write!(stream, "{head}: {}\r\n\r\n{body}", body.len()));
         }
     });
@@ -94,7 +94,7 @@ fn plan(name: &str, status: &str) -> String {
 }
 
 #[test]
-fn a_plan_that_cannot_be_read_is_told_and_the_others_are_listed() {
+fn an_unreadable_plan_is_reported_and_the_others_are_listed() {
     let readable = plan("install-well", r#"{"phase":"RequiresApproval"}"#);
     let list = |folder: &tempfile::TempDir, more: &[&str]| {
         said(folder.path(), &[&["list", "--kubeconfig", "kubeconfig"], more].concat())
@@ -103,12 +103,12 @@ fn a_plan_that_cannot_be_read_is_told_and_the_others_are_listed() {
     let (code, names, talk) = list(&well, &["-o", "name"]);
     assert_eq!((code, names.as_str()), (0, "installplan/install-well\n"), "{talk}");
     assert_eq!(list(&well, &["install-gone"]).0, 1, "the answer is no");
-    // Legal in Kubernetes, and deeper than what is read.
+    // Valid in Kubernetes, but nested too deeply.
     let deep = plan("install-deep", &format!("{}1{}", r#"{"a":"#.repeat(200), "}".repeat(200)));
     let ill = serving(vec![deep, readable]);
     for more in [&["-o", "name"][..], &["-o", "name", "-A"], &["-o", "name", "install-well", "install-deep"]] {
         let (code, names, talk) = list(&ill, more);
-        assert_eq!(code, 2, "nobody can tell: {talk}");
+        assert_eq!(code, 2, "unknown: {talk}");
         assert!(names.contains("install-well") && !names.contains("install-deep"), "{names}");
         assert!(talk.contains("install-deep in namespace garden: it is nested more than 128 levels deep"), "{talk}");
         assert!(!talk.contains("not found"), "{talk}");

@@ -1,4 +1,4 @@
-//! `kubectl-olm-install_plan` as a user meets it.
+//! Tests of the executable `kubectl-olm-install_plan`.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -16,7 +16,7 @@ fn install_plan(arguments: &[&str]) -> Command {
     command
 }
 
-/// Exit code, stdout and stderr.
+/// Returns exit code, stdout and stderr.
 fn said(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     let output = install_plan(arguments).current_dir(folder).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();

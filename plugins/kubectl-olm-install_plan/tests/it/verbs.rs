@@ -1,8 +1,8 @@
-//! `kubectl olm install-plan approve` and `wait`, as far as they go without a cluster.
+//! `kubectl olm install-plan approve` and `wait` without a cluster.
 
 use super::said;
 
-/// What is said before any server is asked: nothing is printed as data, and the exit code is 2.
+/// Returns the errors of commands that fail before a request: they print no data and exit with code 2.
 fn refused(arguments: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let (code, data, talk) = said(folder.path(), arguments);
@@ -11,7 +11,7 @@ fn refused(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn questions_that_make_no_sense_are_refused_before_anybody_is_asked() {
+fn invalid_arguments_are_refused_before_any_request() {
     let told: Vec<String> = [
         &["approve"][..],
         &["approve", "--all", "install-a"],
@@ -35,12 +35,12 @@ fn questions_that_make_no_sense_are_refused_before_anybody_is_asked() {
 }
 
 #[test]
-fn a_server_that_does_not_answer() {
+fn a_server_that_does_not_respond() {
     for arguments in [&["list"][..], &["approve", "install-a"]] {
         let talk = refused(&[arguments, &["--server", "http://127.0.0.1:1"]].concat());
         assert!(talk.starts_with("error: no answer from the server: "), "{talk}");
     }
-    // Who waits asks again, and looks once when there is no time.
+    // `wait` retries, and checks once without a timeout.
     let talk = refused(&["wait", "install-a", "--timeout", "0", "--server", "http://127.0.0.1:1"]);
     assert!(talk.contains("retrying") && talk.contains("error: no answer from the server: "), "{talk}");
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::said;
 
-/// The quick start's catalog, with bundles in it.
+/// Returns the catalog of the quickstart, with bundles.
 fn market() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/quickstart/catalogs")
 }
@@ -37,7 +37,7 @@ fn groups_of_every_mode() {
 }
 
 #[test]
-fn the_rights_that_come_of_it_and_those_that_it_takes() {
+fn resulting_and_required_rights() {
     let arguments = &["--package", "tea-house", "--catalog", "market=market"];
     insta::assert_snapshot!(printed(&[&arguments[..], &["--rbac"]].concat()));
     insta::assert_snapshot!(printed(&[&arguments[..], &["--service-account", "installer"]].concat()));
@@ -47,7 +47,7 @@ fn the_rights_that_come_of_it_and_those_that_it_takes() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn invalid_arguments_are_refused() {
     let told: Vec<String> = [
         &["--install-mode", "OwnNamespace", "--target-namespaces", "east"][..],
         &["--install-mode", "SingleNamespace"],
@@ -69,7 +69,7 @@ fn what_does_not_fit_is_refused() {
 }
 
 #[test]
-fn what_the_operator_does_not_support_is_a_negative_answer() {
+fn unsupported_targets_are_a_negative_result() {
     let unfit = ["--bundle", "market/bundles/tea-house.v1.0.0", "--target-namespaces", "a,b"];
     let (code, out, err) = compile(&unfit);
     assert_eq!((code, out.as_str()), (1, ""), "{err}");
@@ -81,7 +81,7 @@ fn what_the_operator_does_not_support_is_a_negative_answer() {
 }
 
 #[test]
-fn without_a_kubeconfig_the_namespace_has_to_be_named() {
+fn without_a_kubeconfig_a_namespace_is_required() {
     let (code, _, err) = said(&market(), &["compile"]);
     assert_eq!(code, 2);
     assert!(err.contains("specify it with -n NAMESPACE"), "{err}");

@@ -13,7 +13,7 @@ fn shown((code, out, err): (i32, String, String)) -> String {
 }
 
 #[test]
-fn groups_and_what_comes_of_their_clashes() {
+fn groups_and_their_conflicts() {
     insta::assert_snapshot!(shown(intersect(&["-A"])));
     insta::assert_snapshot!(shown(intersect(&["-A", "-o", "matrix"])));
     insta::assert_snapshot!(shown(intersect(&["-A", "-o", "dot"])));
@@ -21,7 +21,7 @@ fn groups_and_what_comes_of_their_clashes() {
 }
 
 #[test]
-fn the_document_says_whose_an_api_is() {
+fn the_document_contains_the_holder_of_an_api() {
     let (code, out, _) = intersect(&["alice/alice", "bob/bob", "-o", "json"]);
     let document: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((code, &document["kind"], &document["clashes"]), (1, &json!("OperatorGroupIntersections"), &json!(1)));
@@ -32,7 +32,7 @@ fn the_document_says_whose_an_api_is() {
 }
 
 #[test]
-fn what_would_happen_if_a_group_were_applied() {
+fn a_group_in_a_file_is_treated_as_applied() {
     insta::assert_snapshot!(shown(intersect(&["-f", "new.yaml"])));
 }
 
@@ -73,14 +73,14 @@ fn two_subscriptions_of_one_package_are_resolved() {
     assert_eq!((code, &document["clashes"]), (1, &json!(1)), "{out}{err}");
     let api = &document["intersections"][0]["apis"][0]["api"];
     assert!(api.as_str().unwrap().starts_with("Kettle."), "{out}");
-    // Without the catalog nobody can tell.
+    // Without the catalog the result is unknown.
     let (code, out, err) = asked(&[]);
     assert_eq!(code, 2, "{out}{err}");
     assert!(err.contains("the content of catalog olm/market is not known"), "{err}");
 }
 
 #[test]
-fn a_group_that_would_be_refused_is_told() {
+fn an_invalid_group_is_reported() {
     let garden = garden();
     let group = "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {name: carol, namespace: carol}\n";
     std::fs::write(garden.path().join("carol.yaml"), format!("{group}spec: {{targetNamespace: [east]}}\n")).unwrap();
@@ -92,7 +92,7 @@ fn a_group_that_would_be_refused_is_told() {
 }
 
 #[test]
-fn some_of_the_groups() {
+fn selected_groups() {
     let (code, out, err) = intersect(&["-n", "quiet"]);
     assert_eq!(code, 0, "{out}{err}");
     assert!(out.contains("operators/global") && !out.contains("alice"), "{out}");
@@ -108,7 +108,7 @@ fn some_of_the_groups() {
 }
 
 #[test]
-fn questions_that_cannot_be_answered() {
+fn invalid_arguments_are_refused() {
     for (arguments, words) in [
         (&["carol"][..], "there is no OperatorGroup \"carol\""),
         (&["east/bob"], "other namespaces have a group of that name: bob/bob"),

@@ -1,10 +1,10 @@
-//! `lint`.
+//! `kubectl olm operatorgroup lint`.
 
 use std::fs;
 
 use super::said;
 
-/// Mistakes of several kinds.
+/// Objects with several kinds of problems.
 const GARDEN: &str = "apiVersion: operators.coreos.com/v1
 kind: OperatorGroup
 metadata: {name: all, namespace: garden}
@@ -86,7 +86,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// What is printed and said, as in a terminal, for each of the commands.
+/// Returns the output of each command, as on a terminal.
 fn transcript(folder: &std::path::Path, commands: &[&str]) -> String {
     let run = |command: &&str| {
         let (code, out, err) = said(folder, &command.split(' ').collect::<Vec<_>>());
@@ -96,7 +96,7 @@ fn transcript(folder: &std::path::Path, commands: &[&str]) -> String {
 }
 
 #[test]
-fn everything_is_found_in_one_pass() {
+fn all_findings_are_reported_in_one_run() {
     let folder = folder();
     let commands =
         ["lint --from manifests --complete", "lint --from manifests -n park", "lint --from manifests -n elsewhere"];
@@ -116,7 +116,7 @@ fn findings_for_tools() {
 }
 
 #[test]
-fn a_baseline_leaves_out_what_is_known() {
+fn a_baseline_omits_known_findings() {
     let folder = folder();
     let before = [
         "lint --from manifests --baseline known.yaml",
@@ -137,7 +137,7 @@ fn a_baseline_leaves_out_what_is_known() {
 }
 
 #[test]
-fn a_package_is_held_against_the_groups() {
+fn a_package_is_checked_against_the_groups() {
     let folder = folder();
     let commands = [
         "lint --from manifests --package rose --catalog tea=catalog",
@@ -148,7 +148,7 @@ fn a_package_is_held_against_the_groups() {
 }
 
 #[test]
-fn groups_are_held_against_the_catalogs_that_their_namespaces_see() {
+fn groups_are_checked_against_the_catalogs_of_their_namespaces() {
     let folder = folder();
     let everywhere =
         CATALOG.replace("{type: OwnNamespace, supported: true}]}", "{type: AllNamespaces, supported: true}]}");
@@ -188,7 +188,7 @@ fn groups_are_held_against_the_catalogs_that_their_namespaces_see() {
 }
 
 #[test]
-fn what_is_on_top_is_changed_in_its_file() {
+fn objects_of_files_are_fixed_in_their_file() {
     let folder = folder();
     fs::write(
         folder.path().join("second.yaml"),
@@ -199,7 +199,7 @@ fn what_is_on_top_is_changed_in_its_file() {
 }
 
 #[test]
-fn what_cannot_be_asked() {
+fn invalid_arguments_are_refused() {
     let folder = folder();
     let commands = [
         "lint --from manifests --fix",

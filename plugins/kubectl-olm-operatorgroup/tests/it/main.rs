@@ -1,4 +1,4 @@
-//! `kubectl-olm-operatorgroup` as a user meets it.
+//! Tests of the executable `kubectl-olm-operatorgroup`.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -18,14 +18,14 @@ fn operatorgroup(arguments: &[&str]) -> Command {
     command
 }
 
-/// Exit code, stdout and stderr.
+/// Returns exit code, stdout and stderr.
 fn said(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     let output = operatorgroup(arguments).current_dir(folder).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
-/// Files to ask about.
+/// Returns a folder with the input files.
 fn garden() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let new = include_str!("new.yaml");

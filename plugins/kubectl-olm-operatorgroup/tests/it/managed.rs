@@ -1,4 +1,4 @@
-//! `kubectl olm operatorgroup create` and `delete`, as far as they go without a cluster.
+//! `kubectl olm operatorgroup create` and `delete` without a cluster.
 
 use super::{garden, said};
 
@@ -46,7 +46,7 @@ fn every_branch_of_delete() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anybody_is_asked() {
+fn invalid_arguments_are_refused_before_any_request() {
     let garden = garden();
     let told: Vec<String> = [
         &["create", "--from", "garden.yaml", "-n", "east"][..],
@@ -72,7 +72,7 @@ fn what_makes_no_sense_is_refused_before_anybody_is_asked() {
 }
 
 #[test]
-fn a_manifest_comes_from_standard_input_too() {
+fn a_manifest_is_read_from_standard_input() {
     let garden = garden();
     let mut create = super::operatorgroup(&["create", "--from", "garden.yaml", "--dry-run", "-f", "-"]);
     let create = create.current_dir(garden.path()).write_stdin(include_str!("new.yaml").split("---").next().unwrap());

@@ -1,4 +1,4 @@
-//! `kubectl-olm-run` as a user meets it.
+//! Tests of the executable `kubectl-olm-run`.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -17,14 +17,14 @@ fn the_help_page() {
 }
 
 #[test]
-fn a_usage_error_is_exit_code_2_and_says_what_was_wrong() {
+fn a_usage_error_is_exit_code_2_with_a_message() {
     let refused = run(&["--feature-gates", "Tea=true"]).assert().code(2).stdout("");
     let words = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
     assert!(words.contains("unknown feature gate \"Tea\"; known gates: OptionalManifests"), "{words}");
 }
 
 #[test]
-fn a_simulation_tells_the_same_story_every_time_in_lines_that_can_be_read() {
+fn a_simulation_is_reproducible_and_its_lines_are_short() {
     let quickstart = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/quickstart");
     let story = || {
         let told = run(&["--simulate", quickstart]).assert().success();
@@ -46,7 +46,7 @@ fn a_simulation_tells_the_same_story_every_time_in_lines_that_can_be_read() {
     }
 }
 
-/// What a simulation of these files answers on both streams.
+/// Returns the output of a simulation of these files on both streams.
 fn simulated(files: &[(&str, &str)], more: &[&str], code: i32) -> (String, String) {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -58,7 +58,7 @@ fn simulated(files: &[(&str, &str)], more: &[&str], code: i32) -> (String, Strin
 }
 
 #[test]
-fn a_simulation_is_as_strict_as_the_api_server_and_tells_all_errors() {
+fn a_simulation_is_as_strict_as_the_api_server_and_reports_all_errors() {
     let subscription = "# Tea\napiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {name: tea, namespace: park}\n\
         spec:\n  name: tea\n  chanel: stable\n  source: market\n  sourceNamespace: olm\n  instalPlanApproval: Manual\n";
     let groups = "{\"apiVersion\": \"operators.coreos.com/v1\", \"kind\": \"OperatorGroup\", \"metadata\": {\"name\": \"g\"},\n \
@@ -89,7 +89,7 @@ fn a_simulation_is_as_strict_as_the_api_server_and_tells_all_errors() {
 }
 
 #[test]
-fn fields_of_a_newer_server_are_told_and_do_not_count() {
+fn fields_of_a_newer_server_are_reported_and_ignored() {
     let dumped = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: park, uid: u}\nnewField: 1\n";
     let (_, err) = simulated(&[("a.yaml", dumped)], &[], 0);
     assert_eq!(
@@ -100,7 +100,7 @@ fn fields_of_a_newer_server_are_told_and_do_not_count() {
 }
 
 #[test]
-fn objects_without_a_namespace_go_where_kubectl_puts_them() {
+fn objects_without_a_namespace_get_the_same_one_as_in_kubectl() {
     let objects = "{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"c\"}}\n---\n\
         {\"apiVersion\": \"v1\", \"kind\": \"Namespace\", \"metadata\": {\"name\": \"park\"}}\n";
     for (more, namespace) in [(&[][..], "default"), (&["-n", "park"], "park")] {

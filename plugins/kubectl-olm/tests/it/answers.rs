@@ -1,4 +1,4 @@
-//! What the front door answers itself: help, version, completion.
+//! The built-in commands: help, version, completion.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ fn the_help_tree() {
 }
 
 #[test]
-fn help_is_spelled_in_every_way_that_people_ask_for_it() {
+fn help_is_available_in_every_spelling() {
     let home = Home::new();
     let page = stdout(&home, &["--help"]);
     assert_eq!(page, stdout(&home, &[]));
@@ -29,10 +29,10 @@ fn help_is_spelled_in_every_way_that_people_ask_for_it() {
 }
 
 #[test]
-fn help_lists_the_plugins_that_are_there() {
+fn help_lists_the_installed_plugins() {
     let home = Home::new().with("kubectl-olm-tea_pot", "echo-arguments").with("kubectl-olm_brew", "echo-arguments");
     let page = stdout(&home, &["help"]);
-    // However long the paths are and wherever they make a line break.
+    // The paths may be long and wrap.
     let unbroken = |page: &str| page.split_whitespace().collect::<Vec<_>>().join(" ");
     let words = unbroken(&page);
     assert!(words.contains(" run Run OLM's controllers "), "{page}");
@@ -70,7 +70,7 @@ fn version_is_data_when_asked() {
 }
 
 #[test]
-fn a_server_that_does_not_answer_is_told_after_the_clients_version() {
+fn an_unreachable_server_is_reported_after_the_client_version() {
     // Nothing listens on port 1.
     let asked = Home::new().olm(&["version", "--server", "http://127.0.0.1:1"]).assert().code(2);
     let (out, err) = (&asked.get_output().stdout, String::from_utf8_lossy(&asked.get_output().stderr));
@@ -92,7 +92,7 @@ fn a_broken_kubeconfig_is_named() {
 fn completion_knows_commands_plugins_and_flags() {
     let home = Home::new().with("kubectl-olm-brew", "echo-arguments");
     for shell in ["bash", "zsh", "fish", "powershell"] {
-        // The script asks the program, whatever is installed when it runs.
+        // The script runs the program, so it depends on the plugins installed at that time.
         assert!(stdout(&home, &["completion", shell]).contains("__complete"), "{shell}");
     }
     let offered = |words: &[&str]| stdout(&home, &[&["__complete"], words].concat());
@@ -100,7 +100,7 @@ fn completion_knows_commands_plugins_and_flags() {
         assert!(offered(&[""]).lines().any(|line| line.split('\t').next() == Some(word)), "{word}");
     }
     assert!(offered(&["version", "--req"]).starts_with("--request-timeout\t"));
-    // What a plugin of others would make of the question nobody knows: it is not asked.
+    // A third-party plugin may not know the completion protocol, so it is not run.
     assert_eq!(offered(&["brew", ""]), ":4\n");
     home.olm(&["completion", "tcsh"]).assert().code(2).stdout("");
 }
@@ -112,7 +112,7 @@ fn bash_accepts_the_completion_script() {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let home = Home::new();
     let pipe = "set -o pipefail; kubectl-olm completion zsh | head -n 1 >&2; kubectl-olm --help | true";
     let piped = home.command("/bin/bash").args(["-c", pipe]).assert().success();

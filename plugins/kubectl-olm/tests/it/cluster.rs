@@ -1,4 +1,4 @@
-//! What the front door says about a real cluster.
+//! `kubectl olm version` on a real cluster.
 
 use olm_tests::control_plane::{ControlPlane, Options, skipped};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::home::Home;
 
 #[test]
-fn version_tells_what_the_cluster_runs() {
+fn version_reports_what_the_cluster_runs() {
     if skipped() {
         return;
     }
@@ -35,7 +35,7 @@ fn version_tells_what_the_cluster_runs() {
         json!({"namespace": "default", "name": "olm-operator", "image": "registry.example.com/olm:v0.46.0"});
     assert_eq!(document["serverVersion"]["controllers"], json!([controller]));
 
-    // The Lease of kubectl olm run tells that it runs, until it is released.
+    // The Lease of kubectl olm run is reported until it is released.
     let lease = |holder: &str| {
         let lease = json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -56,7 +56,7 @@ fn version_tells_what_the_cluster_runs() {
     lease("");
     assert!(!asked(&["version"]).contains("kubectl olm run"));
 
-    // Somebody without rights still learns the versions.
+    // A user without permissions still gets the versions.
     let nobody = plane.kubeconfig_for("nobody", Some("system:authenticated")).unwrap();
     let asked = home.olm(&["version"]).env("KUBECONFIG", nobody).assert().success();
     let text = String::from_utf8_lossy(&asked.get_output().stdout).into_owned();

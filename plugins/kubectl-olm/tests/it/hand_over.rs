@@ -1,4 +1,4 @@
-//! Words that a plugin answers.
+//! Commands of plugins.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::home::Home;
 
 #[test]
-fn arguments_and_exit_code_pass_as_they_are() {
+fn arguments_and_exit_code_are_passed_unchanged() {
     let home = Home::new().with("kubectl-olm-brew", "echo-arguments");
     home.olm(&["brew", "--help", "", "a b", "--", "-n=x"])
         .assert()
@@ -26,7 +26,7 @@ fn every_spelling_of_a_plugin_is_found() {
 }
 
 #[test]
-fn a_plugin_beside_the_front_door_comes_before_path() {
+fn a_plugin_in_the_same_folder_takes_precedence_over_path() {
     let elsewhere = Home::new().with("kubectl-olm-brew", "wait-for-input").with("kubectl-olm-pour", "echo-arguments");
     let home = Home::new().with("kubectl-olm-brew", "echo-arguments");
     let path = elsewhere.path("");
@@ -51,7 +51,7 @@ fn signals_reach_the_plugin() {
 }
 
 #[test]
-fn an_unknown_word_is_exit_code_2_and_the_nearest_word() {
+fn an_unknown_command_is_exit_code_2_with_a_suggestion() {
     let home = Home::new().with("kubectl-olm-brew", "echo-arguments");
     let refused = |words: &[&str]| {
         let refused = home.olm(words).assert().code(2).stdout("");

@@ -1,4 +1,4 @@
-//! The real kubectl finds the front door and the plugins by its own rules.
+//! kubectl finds the plugins by its own rules.
 
 use std::env;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use olm_tests::control_plane;
 
 use crate::home::Home;
 
-/// kubectl of this machine, or else the one that belongs to the control plane for tests.
+/// Returns the kubectl of the system, or else that of the control plane for tests.
 fn kubectl() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let here = env::split_paths(&path).map(|folder| folder.join("kubectl")).find(|file| file.is_file());
@@ -19,7 +19,7 @@ fn asked(home: &Home, words: &[&str]) -> Option<assert_cmd::assert::Assert> {
 }
 
 #[test]
-fn kubectl_starts_the_front_door() {
+fn kubectl_runs_kubectl_olm() {
     let Some(help) = asked(&Home::new(), &["olm", "--help"]) else { return };
     let help = String::from_utf8_lossy(&help.success().get_output().stdout).into_owned();
     assert!(help.contains("\n  kubectl olm [OPTIONS] <COMMAND>\n"), "{help}");
@@ -28,15 +28,15 @@ fn kubectl_starts_the_front_door() {
 }
 
 #[test]
-fn kubectl_starts_a_plugin_by_its_words() {
+fn kubectl_runs_a_plugin_by_its_name() {
     for (file, words) in [
         ("kubectl-olm-run", &["olm", "run"][..]),
         // kubectl itself finds this spelling, ...
         ("kubectl-olm-install_plan", &["olm", "install-plan"]),
-        // ... and these by way of the front door.
+        // ... and these through kubectl-olm.
         ("kubectl-olm-install-plan", &["olm", "install-plan"]),
         ("kubectl-olm_install_plan", &["olm", "install-plan"]),
-        // What krew makes of a plugin called olm-install-plan answers to that name, too.
+        // krew's link to a plugin named olm-install-plan works, too.
         ("kubectl-olm_install_plan", &["olm-install-plan"]),
     ] {
         let home = Home::new().with(file, "echo-arguments");
@@ -47,7 +47,7 @@ fn kubectl_starts_a_plugin_by_its_words() {
 }
 
 #[test]
-fn kubectl_lists_the_plugins_without_a_complaint_about_their_names() {
+fn kubectl_lists_the_plugins_without_warnings() {
     let home = Home::new().with("kubectl-olm-run", "echo-arguments").with("kubectl-olm-install_plan", "echo-arguments");
     let Some(list) = asked(&home, &["plugin", "list", "--name-only"]) else { return };
     let list = list.success();

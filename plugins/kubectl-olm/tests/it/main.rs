@@ -1,4 +1,4 @@
-//! `kubectl-olm` as a user meets it: started by itself, and by the real kubectl.
+//! Tests of the executable `kubectl-olm`, run directly and by kubectl.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

@@ -1,4 +1,4 @@
-//! The verbs on small catalogs in temporary folders.
+//! Tests of the commands on small catalogs in temporary folders.
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,7 @@ fn package(name: &str) -> String {
     )
 }
 
-/// A folder with two sound packages, one of them in a sub-folder, and a broken one.
+/// Returns a folder with two valid packages, one of them in a subfolder, and an invalid one.
 fn catalog(folder: &Path) -> Ref {
     fs::create_dir_all(folder.join("more")).unwrap();
     fs::write(folder.join("rose.json"), package("rose")).unwrap();
@@ -69,7 +69,7 @@ fn listed(refs: Vec<Ref>, packages: &[&str], versions: bool, output: &str) -> Ra
 }
 
 #[test]
-fn what_people_name() {
+fn references_are_parsed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     let named = |text: &str| text.parse::<Ref>().unwrap();
@@ -87,7 +87,7 @@ fn what_people_name() {
 }
 
 #[test]
-fn all_findings_and_the_sound_packages() {
+fn all_findings_and_the_valid_packages() {
     let folder = tempfile::tempdir().unwrap();
     let refs = vec![catalog(folder.path())];
     let (answer, out, err) = validated(refs.clone(), Format::Text, false);
@@ -104,7 +104,7 @@ fn all_findings_and_the_sound_packages() {
 }
 
 #[test]
-fn strict_is_opms_verdict() {
+fn strict_fails_as_opm_does() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("rose.json"), package("rose").replace("example.com/pot", "oci://example.com/pot"))
         .unwrap();
@@ -135,7 +135,7 @@ fn packages_channels_and_versions_are_listed() {
     assert_eq!(out, "bundle/rose.v1\nbundle/rose.v2\n");
     let (_, out, _) = listed(refs.clone(), &[], false, "jsonpath={.items[*].channels[0].entries[0].image}");
     assert_eq!(out, "example.com/rose:2 example.com/tulip:2");
-    // A package that is named is an object, all that there are a list.
+    // A named package is an object, all packages are a list.
     let (_, out, _) = listed(refs.clone(), &["rose"], false, "jsonpath={.kind} {.name} {.channels[0].head}");
     assert_eq!(out, "Package rose rose.v2");
     let (_, out, _) = listed(refs.clone(), &["rose", "tulip"], false, "jsonpath={.kind} {.items[*].name}");
@@ -171,7 +171,7 @@ fn a_part_is_rendered_as_a_catalog() {
 }
 
 #[test]
-fn a_broken_file_is_no_half_answer() {
+fn an_invalid_file_prints_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let broken = folder.path().join("broken.json");
     fs::write(&broken, format!("{}{{\"schema\":\n [}}", package("rose"))).unwrap();
@@ -179,7 +179,7 @@ fn a_broken_file_is_no_half_answer() {
     assert_eq!((answer.unwrap_err().location.unwrap(), out.as_str()), (format!("{}:9", broken.display()), ""));
 }
 
-/// A tar archive of files, not gzipped.
+/// Returns an uncompressed tar archive of files.
 fn tar_of(files: &[(&str, &str)]) -> Vec<u8> {
     let mut archive = tar::Builder::new(Vec::new());
     for (path, text) in files {

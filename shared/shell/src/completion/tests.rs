@@ -69,7 +69,7 @@ fn values(words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_process_is_asked_by_its_first_word_or_its_name() {
+fn requests_are_recognized_by_the_first_argument_or_the_file_name() {
     let question = |words: &[&str]| Question::from_arguments(&words.iter().map(OsString::from).collect::<Vec<_>>());
     assert_eq!(question(&["kubectl-olm", "list", "__complete"]), None);
     let asked = question(&["/bin/kubectl-olm", "__complete", "list", ""]).unwrap();
@@ -84,14 +84,14 @@ fn commands_and_flags() {
     assert_eq!(values(&["p"]), ["pour"]);
     assert_eq!(values(&["pour", "--su"]), ["--sugar"]);
     assert_eq!(values(&["pour", "--poi"]), Vec::<String>::new());
-    // What was given is not offered again, nor what contradicts it; what may be repeated is.
+    // Given flags and conflicting ones are not offered, but repeatable ones are.
     assert_eq!(values(&["pour", "--milk", "--lem"]), Vec::<String>::new());
     assert_eq!(values(&["pour", "-m", "--mil"]), Vec::<String>::new());
     assert_eq!(values(&["pour", "--sugar", "1", "--su"]), ["--sugar"]);
     let both = values(&["pour", "-"]);
     assert!(both.contains(&"-m".to_owned()) && both.contains(&"--milk".to_owned()), "{both:?}");
     assert_eq!(values(&["pour", "--", "--su"]), Vec::<String>::new());
-    // Behind a pot comes no sub-command.
+    // After an operand there are no subcommands.
     assert_eq!(values(&["pour", "green", "bo"]), Vec::<String>::new());
 }
 
@@ -105,7 +105,7 @@ fn values_of_flags_in_every_spelling() {
     assert_eq!(completed(&["pour", "-o", "jsonp"]).to_string(), "jsonpath=\n:6\n");
     assert_eq!(completed(&["pour", "--dry"]).to_string().lines().last(), Some(":6"));
     assert_eq!(values(&["pour", "--dry-run=s"]), ["--dry-run=server"]);
-    // Its value stands behind the equals sign or nowhere.
+    // Its value must follow an equals sign.
     assert_eq!(values(&["pour", "--dry-run", "--su"]), ["--sugar"]);
     assert_eq!(completed(&["pour", "--certificate-authority", ""]).directive, Directive::Files);
 }
@@ -125,14 +125,14 @@ fn names_of_the_kubeconfig_that_are_harmless() {
     assert_eq!(values(&["pour", "--kubeconfig", file, "--context", ""]), ["home", "work/x:1"]);
     assert_eq!(values(&["pour", "--kubeconfig", file, "--context=w"]), ["--context=work/x:1"]);
     assert_eq!(values(&["pour", "--kubeconfig", file, "--cluster", ""]), ["c"]);
-    // Whatever is wrong with the file, there is nothing to say.
+    // Errors of the file are ignored.
     fs::write(file, "a: [").unwrap();
     assert_eq!(completed(&["pour", "--kubeconfig", file, "-n", ""]), Reply::default());
 }
 
 #[test]
-fn a_server_that_never_answers_does_not_keep_anybody_waiting() {
-    // It takes connections, as the system queues them, and says nothing.
+fn a_server_that_never_responds_does_not_delay_the_reply() {
+    // The system queues connections, but there is no response.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config");
