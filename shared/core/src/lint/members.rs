@@ -245,12 +245,12 @@ fn inferred(look: &Look<'_>, at: usize, csv: &Value, carried: &str) -> Option<Pr
 fn unused(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
     let group = look.group(at);
     let namespace = tenant.namespace;
-    let nobody = look.known.within(&kind::SUBSCRIPTION, namespace)
+    let is_unused = look.known.within(&kind::SUBSCRIPTION, namespace)
         && tenant.subscriptions.is_empty()
         && look.known.within(&kind::CLUSTER_SERVICE_VERSION, namespace)
         && membership::originals(&look.world, namespace).next().is_none();
     // Other rules report groups that reserve APIs.
-    if !nobody || group.is_static() || !group.provided().0.is_empty() || STOCK.contains(&group.name()) {
+    if !is_unused || group.is_static() || !group.provided().0.is_empty() || STOCK.contains(&group.name()) {
         return None;
     }
     let message = format!("namespace {namespace} has no operator, and none is being installed");

@@ -306,13 +306,17 @@ fn groups_that_provide_the_same_apis_are_reported() {
         command(&narrower[0]),
         r#"kubectl patch operatorgroup all -n garden --type merge -p '{"spec":{"targetNamespaces":["garden"]}}'"#
     );
-    let nobody = case("{targetNamespaces: [field]}", &rival("{}", ""));
+    let unclaimed = case("{targetNamespaces: [field]}", &rival("{}", ""));
     assert_eq!(
-        told(&nobody),
+        told(&unclaimed),
         ["OG009 error OperatorGroup/park/rival"],
         "by name, as it is unknown which one was first"
     );
-    assert!(nobody[0].message.contains("namespaces field and garden"), "the own one counts: {}", nobody[0].message);
+    assert!(
+        unclaimed[0].message.contains("namespaces field and garden"),
+        "the own one counts: {}",
+        unclaimed[0].message
+    );
     let own = case("{targetNamespaces: [field]}", &rival("{targetNamespaces: [garden]}", ""));
     assert_eq!(told(&own), ["OG009 error OperatorGroup/park/rival"], "the group's own namespace counts");
     assert_eq!(told(&case("{targetNamespaces: [garden]}", &rival("{targetNamespaces: [park]}", API))), [""; 0]);
