@@ -4,9 +4,9 @@
 //! no field, known or unknown, is lost. Decisions read it through *views*, which borrow the JSON and copy nothing:
 //!
 //! ```text
-//!   Csv, InstallPlan and Step, Subscription, OperatorGroup, CatalogSource   one kind of OLM's each
-//!   CustomResourceDefinition                                                           as the API server has it
-//!   Metadata, Conditions                                                               parts that many kinds have
+//!   Csv, InstallPlan and Step, Subscription, OperatorGroup, CatalogSource   a kind of OLM each
+//!   CustomResourceDefinition                                                           a definition of a kind
+//!   Metadata, Conditions                                                               parts of many kinds
 //! ```
 //!
 //! Phases, types of conditions and reasons are defined only in the module of their kind; groups, versions and plurals in

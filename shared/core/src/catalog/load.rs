@@ -84,7 +84,7 @@ impl Loader {
     pub fn finish(mut self) -> CatalogIndex {
         if self.untold > 0 {
             let message = format!("{} more findings are not shown", self.untold);
-            self.catalog.findings.push(Finding::new("too-many-findings", message).hint("correct the first ones"));
+            self.catalog.findings.push(Finding::new("too-many-findings", message).hint("fix the reported ones first"));
         }
         self.catalog
     }

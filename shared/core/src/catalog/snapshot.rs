@@ -67,13 +67,13 @@ pub struct Entry {
     pub is_default_channel: bool,
     /// Version, parsed tolerantly; `None` when it is invalid.
     pub version: Option<Version>,
-    /// Version as the catalog has it.
+    /// Version as in the catalog.
     pub version_text: String,
     /// Entry that this one replaces. The channel need not contain it.
     pub replaces: Option<String>,
     /// Entries that this one skips.
     pub skips: Vec<String>,
-    /// Range of versions that this one skips, as the catalog has it; see [`Entry::skips_version`].
+    /// Range of versions that this one skips, as in the catalog; see [`Entry::skips_version`].
     pub skip_range: Option<String>,
     /// Image of the bundle; empty when the catalog contains its objects.
     pub bundle_path: String,

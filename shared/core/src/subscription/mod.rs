@@ -6,7 +6,7 @@
 //!   directory   catalogs that are directories, without an object in the cluster
 //!   status      each Subscription: its CSV, its InstallPlan, health of catalogs, deprecations
 //!   installed   the existing CSVs, and which of them are about to be deleted
-//!   install     resolution -> InstallPlan, and Subscriptions -> the InstallPlan that was made for them
+//!   install     resolution -> InstallPlan, and Subscriptions -> the InstallPlan that was created for them
 //!   by_hand     InstallPlans that users create, naming ClusterServiceVersions
 //!   there       the inputs of a resolution, for commands that only show what would be installed
 //! ```

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   types --------+
-//!   kubernetes ---+--> generate --(a house test)--> crds.json --> all
+//!   kubernetes ---+--> generate --(a repository rule)--> crds.json --> all
 //! ```
 //! They are data at runtime, so that neither the generator nor its type information is part of the plugins.
 

@@ -1,7 +1,7 @@
 //! Adds bundles to a file-based catalog: computes which documents to write where, without rewriting existing text.
 //!
 //! ```text
-//!   CatalogIndex + bundles --CatalogIndex::add--> Addition { files, added, notes }      or findings that say why not
+//!   CatalogIndex + bundles --CatalogIndex::add--> Addition { files, added, notes }      or findings
 //!     graph   the entry of a bundle in a channel, and which versions would be stranded
 //!     files   the file of each document
 //!     edit    one document's text, changed in place

@@ -132,7 +132,7 @@ pub struct StrategyDeployment {
     pub label: BTreeMap<String, String>,
 }
 
-/// As OLM has it: the labels and annotations of a pod template are kept, and a host alias without address is let in.
+/// The schema as in OLM: it preserves labels and annotations of a pod template, and accepts a host alias without address.
 fn deployment_spec(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
     let mut schema = Carried::<DeploymentSpec>::json_schema(generator);
     let template = "/properties/template/properties";

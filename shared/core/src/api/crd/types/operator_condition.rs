@@ -42,7 +42,7 @@ pub struct OperatorConditionStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// An override need not say since when it holds.
+/// The schema of overrides, in which lastTransitionTime is optional.
 fn overrides(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
     let mut schema = Vec::<Condition>::json_schema(generator);
     let required = schema.get_mut("items").and_then(|items| items.get_mut("required"));
