@@ -1,8 +1,8 @@
-//! Waiting for what is asynchronous, on a thread that may block.
+//! Runs asynchronous code on a thread that may block.
 
 use crate::error::CliError;
 
-/// Waits for a future: on the runtime that the thread belongs to, else on one of its own.
+/// Runs a future to completion, on the runtime of the thread, or on a new one.
 pub(crate) fn block_on<T>(future: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
     match tokio::runtime::Handle::try_current() {
         Ok(runtime) => runtime.block_on(future),

@@ -1,19 +1,19 @@
-//! The shell of kubectl-olm: everything that touches the world. It asks olm-core what to do and does it.
+//! The shell of kubectl-olm: all I/O. It obtains decisions from olm-core and executes them.
 //!
 //! ```text
-//!   program     the frame of every plugin's main
+//!   program     the `main` function of plugins
 //!   catalog, completion, installplan, operatorgroup, run, version
-//!               the verbs: what each command does
-//!   cli         what every command line shares: flags, streams, tables, and what a person reads of errors
-//!   observe     the state of a cluster, or of files in its place, read once as a World
-//!   cluster     the API server: requests, watches, the controllers' loop, the Lease
-//!   registry    catalogs: directories, and the gRPC protocol on both sides
+//!               the commands
+//!   cli         the command line: flags, streams, tables, errors as shown to users
+//!   observe     the state of a cluster, or of files instead of it, read once as a World
+//!   cluster     the API server: requests, watches, the loop of the controllers, the Lease
+//!   registry    catalogs: directories, and the gRPC protocol, as client and server
 //!   image       images: pulled from registries, read from OCI layouts
 //!   error, visible, blocking, listener, tls
-//!               what all of them use
+//!               used by all of them
 //! ```
 //!
-//! A module imports those below it. A house rule checks that.
+//! A module imports only modules below it. A repository rule checks this.
 
 pub(crate) mod blocking;
 pub mod catalog;
@@ -33,5 +33,5 @@ pub mod tls;
 pub mod version;
 pub mod visible;
 
-// Not named anywhere else: kube leaves it to the programs that use it which version of Kubernetes' types there is.
+// Not named elsewhere: programs that use kube select the version of the Kubernetes types by this dependency.
 use k8s_openapi as _;

@@ -2,9 +2,10 @@
 //! output.
 //!
 //! ```text
-//! Printer   all output, as the last step; its own colours and line breaks stay Table, sections of an explanation,
-//! findings   each field, so that none adds a line JSON, YAML   escaped by the rules of these languages, so that values
-//! stay the same log lines   each event stays one line
+//!   Printer   all output, as the last step; its own colours and line breaks stay
+//!   Table, sections of an explanation, findings   each field, so that none adds a line
+//!   JSON, YAML   escaped by the rules of these languages, so that values stay the same
+//!   log lines   each event stays one line
 //! ```
 
 use std::borrow::Cow;

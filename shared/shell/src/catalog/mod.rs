@@ -1,11 +1,17 @@
 //! The commands of `kubectl olm catalog`.
 //!
 //! ```text
-//! REF --source--> Catalog (olm-core) add        adds bundles to it validate   checks it for errors render     prints
-//! its blobs, or a part of them serve      serves it over gRPC, and reloads it on changes list       lists its
-//! packages, channels and versions resolve    prints what OLM would choose from it, and why graph      prints its
-//! upgrade graphs diff       compares it with another catalog, and reports stranded versions CatalogSource of a cluster
-//! --catalog_sources--> REF files or a cluster --installed--> World   installed objects, for resolve and diff
+//!   REF --source--> Catalog (olm-core)
+//!     add        adds bundles to it
+//!     validate   checks it for errors
+//!     render     prints its blobs, or a part of them
+//!     serve      serves it over gRPC, and reloads it on changes
+//!     list       lists its packages, channels and versions
+//!     resolve    prints what OLM would choose from it, and why
+//!     graph      prints its upgrade graphs
+//!     diff       compares it with another catalog, and reports stranded versions
+//!   CatalogSource of a cluster --catalog_sources--> REF
+//!   files or a cluster --installed--> World   installed objects, for resolve and diff
 //! ```
 
 pub mod add;

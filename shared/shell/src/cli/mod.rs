@@ -2,13 +2,17 @@
 //! logging.
 //!
 //! ```text
-//! name       the program name as called: `kubectl olm run` flags      kubectl's flags as clap arguments      ─ connect
-//! flags -> kube's configuration; selector: -l source     flags -> the state of a cluster, or of files streams    data
-//! on stdout, messages on stderr     ─ confirm, progress: only on a terminal; paint: colours output     -o
-//! json|yaml|name|wide|jsonpath=…      ─ data, table, jsonpath, columns list       the flags and the printing of list
-//! commands errors     errors of the library modules -> kind, location, hints and causes findings   findings about
-//! files, in formats for tools logging    log lines on stderr outcome    the outcome of a command, and its exit code
-//! signal     termination signals
+//!   name       the program name as called: `kubectl olm run`
+//!   flags      kubectl's flags as clap arguments      ─ connect    flags -> kube's configuration; selector: -l
+//!   source     flags -> the state of a cluster, or of files
+//!   streams    data on stdout, messages on stderr     ─ confirm, progress: only on a terminal; paint: colours
+//!   output     -o json|yaml|name|wide|jsonpath=…      ─ data, table, jsonpath, columns
+//!   list       the flags and the printing of list commands
+//!   errors     errors of the library modules -> kind, location, hints and causes
+//!   findings   findings about files, in formats for tools
+//!   logging    log lines on stderr
+//!   outcome    the outcome of a command, and its exit code
+//!   signal     termination signals
 //! ```
 
 pub mod columns;

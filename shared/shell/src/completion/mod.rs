@@ -1,9 +1,10 @@
 //! Completes command lines, for kubectl and for shells, in cobra's protocol.
 //!
 //! ```text
-//! line      parses the words before the cursor by the definition of the command values    what an argument accepts:
-//! fixed words, files, or names names     looks up names in the kubeconfig, in files, and on the cluster reply
-//! candidates as lines
+//!   line      parses the words before the cursor by the definition of the command
+//!   values    what an argument accepts: fixed words, files, or names
+//!   names     looks up names in the kubeconfig, in files, and on the cluster
+//!   reply     candidates as lines
 //! ```
 //!
 //! A program completes its command line if its first argument is [`WORD`], or if its file name begins with [`PREFIX`],

@@ -1,7 +1,7 @@
 //! `kubectl olm install-plan approve`: approves exactly the plan that was explained.
 //!
 //! ```text
-//! plans --state--> cannot be approved? --explain--> terms met? --summary, prompt--> unchanged? --patch--> approved
+//!   plans --state--> cannot be approved? --explain--> terms met? --summary, prompt--> unchanged? --patch--> approved
 //! ```
 //!
 //! *Guarantees*: the plan is approved at the resourceVersion that was read. Its effect is computed before the prompt,

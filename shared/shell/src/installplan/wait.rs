@@ -1,7 +1,7 @@
 //! `kubectl olm install-plan wait`: waits until a plan is complete, approved or failed, or can no longer become so.
 //!
 //! ```text
-//! Subscription --names--> plan --PlanSummary--> judge: reached | never, with the cause | not yet
+//!   Subscription --names--> plan --PlanSummary--> judge: reached | never, with the cause | not yet
 //! ```
 
 use std::time::Duration;

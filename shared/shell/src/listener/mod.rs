@@ -1,7 +1,8 @@
 //! Listening sockets with a limit on connections, and a lower one for each address, so that no client can exhaust them.
 //!
 //! ```text
-//! Listener --accept--> (stream, peer, Slot) --> registry::server   gRPC --> http               metrics and probes
+//!   Listener --accept--> (stream, peer, Slot) --> registry::server   gRPC
+//!                                             --> http               metrics and probes
 //! ```
 //!
 //! *Guarantees.* A connection above a limit is closed at once; the others are served. If all slots are in use, a new

@@ -2,9 +2,10 @@
 //! that it leads to.
 //!
 //! ```text
-//! install mode, namespaces --olm_core compile--> OperatorGroup bundle or package --operator--> are they supported?
+//!   install mode, namespaces --olm_core compile--> OperatorGroup
+//!   bundle or package --operator--> are they supported?
 //!        |
-//! +--simulated installation--> the permissions of the operator, and the minimal ones of the installing ServiceAccount
+//!        +--simulated installation--> the permissions of the operator, and the minimal ones of the installing ServiceAccount
 //! ```
 //!
 //! *Guarantees*: nothing is written to a cluster; stdout can be piped to `kubectl apply -f -`. An operator that does

@@ -1,8 +1,9 @@
 //! `kubectl olm operatorgroup create`: creates an OperatorGroup, unless it conflicts with existing ones.
 //!
 //! ```text
-//! manifest, or wish --compile--> group --read, olm_core managed--> here, exists already, elsewhere, or user-managed ^
-//! | +---- another client was first ---+--> POST --> was it the first?
+//!   manifest, or wish --compile--> group --read, olm_core managed--> here, exists already, elsewhere, or user-managed
+//!                                    ^                                 |
+//!                                    +---- another client was first ---+--> POST --> was it the first?
 //! ```
 //!
 //! *Guarantees*: user-managed groups are never changed. A namespace gets no second group: if two are created at the

@@ -1,8 +1,7 @@
 //! `kubectl olm operatorgroup delete`: deletes a generated OperatorGroup that no operator needs.
 //!
 //! ```text
-//! read --olm_core managed--> user-managed or in use: keep      generated, no members --prompt--> read again --> DELETE
-//! --> still no members?
+//!   read --olm_core managed--> user-managed or in use: keep      generated, no members --prompt--> read again --> DELETE --> still no members?
 //! ```
 //!
 //! *Guarantees*: user-managed groups are never changed. The group is deleted at the resourceVersion that was read. If a

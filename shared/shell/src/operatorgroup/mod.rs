@@ -1,11 +1,13 @@
 //! The commands of `kubectl olm operatorgroup`.
 //!
 //! ```text
-//! observe --ClusterState--> intersect   which groups conflict compile     generates the group that an operator needs
-//! <-- operator    a bundle, or a package of a catalog
+//!   observe --ClusterState--> intersect   which groups conflict
+//!                     compile     generates the group that an operator needs   <-- operator    a bundle, or a package of a catalog
 //!                       |
-//! create      creates it where possible    --+ delete      deletes an unused group      --+--> managed    shared by
-//! both lint        checks groups for problems lookup      finds groups
+//!                     create      creates it where possible    --+
+//!                     delete      deletes an unused group      --+--> managed    shared by both
+//!                     lint        checks groups for problems
+//!                     lookup      finds groups
 //! ```
 
 pub mod compile;

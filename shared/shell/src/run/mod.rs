@@ -1,13 +1,17 @@
 //! `kubectl olm run`: OLM's controllers, on a cluster or on files.
 //!
 //! ```text
-//! live      on a cluster: live and --audit    guard      checks before writing endpoints  health and metrics log
-//! output while running: log lines, or a timeline causes     lasting reasons, each once simulate  on a cluster in
-//! memory            script     steps, for a folder with a scenario.yaml crds      --install-crds release
-//! --release-finalizers
+//!   live      on a cluster: live and --audit    guard      checks before writing
+//!                                               endpoints  health and metrics
+//!                                               log        output while running: log lines, or a timeline
+//!                                               causes     lasting reasons, each once
+//!   simulate  on a cluster in memory            script     steps, for a folder with a scenario.yaml
+//!   crds      --install-crds
+//!   release   --release-finalizers
 //!
-//! of both:  story     what happened, in lines report    what is blocked, and why ends      the final state of the
-//! objects
+//!   of both:  story     what happened, in lines
+//!             report    what is blocked, and why
+//!             ends      the final state of the objects
 //! ```
 
 pub mod audit;

@@ -1,9 +1,11 @@
 //! The events of a simulation or a cluster, as text: each cause, and below it what it changed.
 //!
 //! ```text
-//! 0.010s  resolution of namespace garden created InstallPlan install-qq9ck Subscription rose: UpgradePending
-//! rose.v1.0.0 2.140s  copies of ClusterServiceVersion garden/rose.v1.0.0, until 9.310s created ClusterServiceVersion
-//! rose.v1.0.0 in 2001 namespaces
+//!   0.010s  resolution of namespace garden
+//!             created InstallPlan install-qq9ck
+//!             Subscription rose: UpgradePending rose.v1.0.0
+//!   2.140s  copies of ClusterServiceVersion garden/rose.v1.0.0, until 9.310s
+//!             created ClusterServiceVersion rose.v1.0.0 in 2001 namespaces
 //! ```
 //!
 //! Equal changes of many objects are combined, and only the state needed to detect changes is stored: there may be tens

@@ -1,13 +1,13 @@
 //! `kubectl olm install-plan explain`: reports what a plan would do before it is executed.
 //!
 //! ```text
-//! observe --ClusterState--> read      what the explanation needs, and what the first attempt requests
+//!   observe --ClusterState--> read      what the explanation needs, and what the first attempt requests
 //!                        |
-//! olm_core::explain::Explainer    executes the plan on a copy
+//!              olm_core::explain::Explainer    executes the plan on a copy
 //!                        |
-//! rehearse    sends the objects to the API server as a dry run
+//!                   rehearse    sends the objects to the API server as a dry run
 //!                        |
-//! report    sections of lines --> text, Markdown for reviews; or the document itself
+//!                     report    sections of lines --> text, Markdown for reviews; or the document itself
 //! ```
 //!
 //! *Guarantee*: nothing is written to the cluster. Writes are sent only with `dryRun=All`, where permissions allow it.

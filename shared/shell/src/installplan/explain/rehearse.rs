@@ -2,7 +2,7 @@
 //! checked first, so that missing ones are not mistaken for refusals.
 //!
 //! ```text
-//! Write, … --olm_core: can it be sent?--> is it permitted? --dry run--> olm_core: interpret --> Heard, …
+//!   Write, … --olm_core: can it be sent?--> is it permitted? --dry run--> olm_core: interpret --> Heard, …
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,7 @@
 //! Resolves the given Subscriptions that are not installed yet: the operators that they would install count as members.
 //!
 //! ```text
-//! Subscription --its CatalogSource--> catalogs --the controllers' resolver--> bundles --content-->
-//! ClusterServiceVersions
+//!   Subscription --its CatalogSource--> catalogs --the controllers' resolver--> bundles --content--> ClusterServiceVersions
 //! ```
 
 use std::collections::BTreeSet;

@@ -1,9 +1,10 @@
 //! `kubectl olm operatorgroup intersect`: reports which groups intersect and conflict.
 //!
 //! ```text
-//! observe --ClusterState--> install   resolves the given Subscriptions
+//!   observe --ClusterState--> install   resolves the given Subscriptions
 //!                       |
-//! Intersections --chosen--> Answer --> text      sentences, a table, a matrix --> document  json, yaml, dot
+//!                 Intersections --chosen--> Answer --> text      sentences, a table, a matrix
+//!                                                  --> document  json, yaml, dot
 //! ```
 
 mod document;

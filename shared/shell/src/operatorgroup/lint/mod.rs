@@ -1,9 +1,11 @@
 //! `kubectl olm operatorgroup lint`: checks OperatorGroups for problems.
 //!
 //! ```text
-//! state  reads the objects, and what may be concluded from them --> core::lint --> problems those that OLM may be
-//! about to fix: only those that remain after a short watch baseline: omits known findings fix: fixes findings, one by
-//! one report: text, data, SARIF, annotations
+//!   state  reads the objects, and what may be concluded from them --> core::lint --> problems
+//!                              those that OLM may be about to fix: only those that remain after a short watch
+//!                                                                 baseline: omits known findings
+//!                                                                 fix: fixes findings, one by one
+//!                                                                 report: text, data, SARIF, annotations
 //! ```
 //!
 //! *Guarantees*: without `--fix` nothing is written. With it each fix is one request, bound to the resourceVersion that
