@@ -323,7 +323,7 @@ fn decide(seen: &ClusterState, wished: &Wished, other: Option<&str>) -> Result<D
             if place == namespace {
                 return refused(
                     format!("namespace {namespace} has OperatorGroup {} with other targets", there.name()),
-                    "name another namespace: --other-namespace NAMESPACE".to_owned(),
+                    "specify another namespace with --other-namespace NAMESPACE".to_owned(),
                 );
             }
             let members: Vec<&str> = members.into_iter().map(object::name).collect();
@@ -352,7 +352,7 @@ fn elsewhere(seen: &ClusterState, group: Value, why: String) -> Decided {
     let place = object::namespace(&group).to_owned();
     let taken = |how: String| Decided::Refused {
         why: format!("the other namespace {place} {how}"),
-        hint: "name another namespace: --other-namespace NAMESPACE".to_owned(),
+        hint: "specify another namespace with --other-namespace NAMESPACE".to_owned(),
         place: place.clone(),
     };
     match managed::creation(&world, &place, &group) {
