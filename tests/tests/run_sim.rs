@@ -275,7 +275,7 @@ fn deletions_are_finished_only_without_running_controllers() {
 
     deleted(&api);
     let ended = run(&api, "--release-finalizers gadren");
-    assert!(ended.code == Some(2) && ended.err.contains("there is no namespace gadren"), "{ended:?}");
+    assert!(ended.code == Some(2) && ended.err.contains("namespace gadren does not exist"), "{ended:?}");
     let ended = run(&api, "--release-finalizers olm");
     assert!(ended.code == Some(0) && ended.err.contains(" in olm: "), "{ended:?}");
     let ended = run(&api, "--release-finalizers");

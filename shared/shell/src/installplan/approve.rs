@@ -88,7 +88,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let terms = options.terms.understood()?;
     if options.terms.explained.is_some() && options.plans.len() != 1 {
         return Err(
-            CliError::usage("--explained is the hash of one explanation").hint("name the plan of this explanation")
+            CliError::usage("--explained is the hash of one explanation").hint("specify the plan that was explained")
         );
     }
     if options.namespaces.all_namespaces && !options.plans.is_empty() {

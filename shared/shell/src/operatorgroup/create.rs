@@ -101,9 +101,8 @@ enum Decided {
 /// The group is invalid, the groups of the namespace cannot be read, or the server refuses the request.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     if !options.source.from.is_empty() && options.dry_run != DryRun::Client {
-        return Err(
-            CliError::usage("nothing can be created in files").hint("use --dry-run=client to print what would be done")
-        );
+        return Err(CliError::usage("with --from nothing can be created")
+            .hint("use --dry-run=client to print what would be done"));
     }
     if let Some(other) = &options.other_namespace {
         Named::Namespace.check(other).map_err(compile::refused)?;
@@ -288,7 +287,7 @@ fn decide(seen: &ClusterState, wished: &Wished, other: Option<&str>) -> Result<D
     let refused = |why: String, hint: String| Ok(Decided::Refused { place: namespace.to_owned(), why, hint });
     match managed::creation(&world, namespace, group) {
         Creation::Here if is_absent(seen, namespace) && seen.api().is_some() => {
-            Err(CliError::new(ErrorKind::Api, format!("there is no namespace {namespace}"))
+            Err(CliError::new(ErrorKind::Api, format!("namespace {namespace} does not exist"))
                 .hint(format!("create it first: kubectl create namespace {namespace}")))
         }
         Creation::Here if is_leaving(&world, namespace) => {

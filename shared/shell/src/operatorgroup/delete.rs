@@ -60,9 +60,8 @@ enum Decided {
 /// There are several groups, they cannot be read, or the server refuses the request.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     if !options.source.from.is_empty() && options.dry_run != DryRun::Client {
-        return Err(
-            CliError::usage("nothing can be deleted in files").hint("use --dry-run=client to print what would be done")
-        );
+        return Err(CliError::usage("with --from nothing can be deleted")
+            .hint("use --dry-run=client to print what would be done"));
     }
     block_on(remove(options, printer))
 }

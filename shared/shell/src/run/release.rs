@@ -180,7 +180,7 @@ async fn terminating(api: &Api, release: &Release) -> Result<BTreeSet<String>, C
             Some(namespace) if object::is_deleting(&namespace) => drop(terminating.insert(name.clone())),
             Some(_) => {}
             None => {
-                return Err(CliError::new(ErrorKind::Api, format!("there is no namespace {name}"))
+                return Err(CliError::new(ErrorKind::Api, format!("namespace {name} does not exist"))
                     .hint("kubectl get namespaces lists them; a deleted namespace has nothing to release"));
             }
         }

@@ -129,7 +129,7 @@ async fn answer(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
         (seen, linted) = follow(options, seen, &linted, printer).await?;
     }
     if let Some(asked) = seen.namespace.as_deref().filter(|asked| state::is_missing(&seen, options, asked)) {
-        printer.warn(format_args!("there is no namespace {asked}"));
+        printer.warn(format_args!("namespace {asked} does not exist"));
     }
     let matrices = match &options.package {
         Some(package) => state::matrices(&mut seen, options, package, &mut linted, printer).await?,
