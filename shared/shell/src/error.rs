@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use owo_colors::OwoColorize;
 
-use crate::visible;
+use crate::{causes, visible};
 
 /// What kind of trouble stopped a command. A negative *answer* is no error: see `cli::Outcome`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl CliError {
     /// The same error with the causes of the error that it was made of. Causes that its message repeats are left out.
     #[must_use]
     pub fn caused_by(mut self, error: &dyn std::error::Error) -> Self {
-        self.causes.extend(causes(error).filter(|cause| !self.message.contains(cause.as_str())));
+        self.causes.extend(causes::all(error).filter(|cause| !self.message.contains(cause.as_str())));
         self
     }
 
@@ -166,20 +166,6 @@ impl From<io::Error> for CliError {
             _ => Self::new(ErrorKind::Io, error.to_string()),
         }
     }
-}
-
-/// The texts of the causes of an error, the nearest first.
-pub fn causes(error: &dyn std::error::Error) -> impl Iterator<Item = String> {
-    std::iter::successors(error.source(), |cause| cause.source()).map(ToString::to_string)
-}
-
-/// The text of the innermost cause of an error: the outer ones often say only that a request was made.
-pub fn innermost_cause(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
 }
 
 #[cfg(test)]

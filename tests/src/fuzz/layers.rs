@@ -75,7 +75,7 @@ fn pulled(image: &Image) -> Option<Content> {
                 last = Some(content);
             }
             Err(error) => {
-                told(&error);
+                told(error);
                 last = None;
             }
         }

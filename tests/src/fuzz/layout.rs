@@ -74,7 +74,7 @@ fn pull(location: &Location) {
                 let files = below(&content.root);
                 assert!(files.len() <= entries && files.iter().all(|(_, is_file)| *is_file), "{files:?}");
             }
-            Err(error) => told(&error),
+            Err(error) => told(error),
         }
     }
 }

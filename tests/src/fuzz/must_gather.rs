@@ -64,7 +64,7 @@ pub(super) fn run(bytes: &[u8]) {
             let _ = metrics::objects(&Reader::new(&seen.world));
             let _ = seen.served.kinds().count();
         }
-        Err(error) => told(&error),
+        Err(error) => told(error),
     }
     for output in
         ["", "wide", "name", "json", "yaml", "custom-columns=A:.metadata.name,B:.spec", "jsonpath={.items[*].status}"]

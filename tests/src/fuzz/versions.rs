@@ -134,7 +134,7 @@ fn words(text: &str) {
         Err(error) => {
             // Clients of registries accept less: no IPv6 addresses.
             assert!(!is_reference || text.starts_with('['), "{text:?}: {error}");
-            told(&error);
+            told(error);
         }
     }
     if let Ok(CatalogDirectory { name, namespace, directory }) = text.parse() {

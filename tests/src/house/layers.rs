@@ -56,7 +56,7 @@ pub fn core_modules(sources: &[Source]) -> Vec<Finding> {
 /// command, which belongs between the last layer and [`PROGRAM`], beside `cli`, which every command may import and which
 /// imports none.
 const BELOW_VERBS: [&[&str]; 6] = [
-    &["blocking", "error", "listener", "tls", "visible"],
+    &["blocking", "causes", "error", "listener", "tls", "visible"],
     &["image"],
     &["registry"],
     &["cluster"],

@@ -45,12 +45,12 @@ fn small() -> Limits {
 
 async fn pull(location: &str, options: &Options) -> Result<Content, CliError> {
     let location: Location = location.parse()?;
-    olm_shell::image::pull(&location, Wanted::Any, options).await
+    Ok(olm_shell::image::pull(&location, Wanted::Any, options).await?)
 }
 
 #[track_caller]
-fn refused(result: Result<Content, CliError>, words: &[&str]) -> CliError {
-    match result {
+fn refused(result: Result<Content, impl Into<CliError>>, words: &[&str]) -> CliError {
+    match result.map_err(Into::into) {
         Ok(content) => panic!("the image was accepted: {:?}", files(&content.root)),
         Err(error) => {
             let told = error.render();

@@ -232,7 +232,7 @@ fn watched(named: &Ref) -> Option<PathBuf> {
 async fn version(named: &Ref, images: &image::Options) -> Result<String, CliError> {
     match (named, watched(named)) {
         (_, Some(path)) => blocking(move || format!("{:x}", fingerprint(&path))).await,
-        (Ref::Image(reference), None) => image::resolve(&reference.parse()?, images).await,
+        (Ref::Image(reference), None) => Ok(image::resolve(&reference.parse()?, images).await?),
         (_, None) => Ok(String::new()),
     }
 }

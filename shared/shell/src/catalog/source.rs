@@ -347,8 +347,8 @@ fn bundle(location: &Location, reference: &str, content: &Content) -> Result<(Bu
 /// Returns the blobs of an image that a template names.
 fn pull(image: &str, options: &image::Options) -> Result<Vec<Value>, String> {
     let told = |e: CliError| e.to_string();
-    let location: Location = image.parse().map_err(told)?;
-    let content = image::pull_blocking(&location, Wanted::Any, options).map_err(told)?;
+    let location: Location = image.parse().map_err(|e: image::Error| e.to_string())?;
+    let content = image::pull_blocking(&location, Wanted::Any, options).map_err(|e| told(e.into()))?;
     if content.kind == Kind::Bundle {
         return bundle(&location, image, &content).map(|(_, blob)| vec![blob]).map_err(|finding| finding.message);
     }

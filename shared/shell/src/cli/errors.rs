@@ -1,11 +1,17 @@
 //! From errors of the library modules to what a person reads: the kind, which decides the exit code, the place, hints and causes. Here and
 //! nowhere else, so that the same refusal reads the same in every command.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use docker_credential::CredentialRetrievalError;
 use kube::config::KubeconfigError;
 
+use crate::causes::innermost;
 use crate::cluster::api::status;
 use crate::cluster::request_error::{Place, RequestError};
-use crate::error::{CliError, ErrorKind, innermost_cause};
+use crate::error::{CliError, ErrorKind};
+use crate::image::{self, BUNDLE_LABEL, CATALOG_LABEL, DATABASE_LABEL, LayoutError};
 use crate::observe::Gap;
 
 /// What to do when there is no answer.
@@ -83,9 +89,161 @@ impl From<kube::Error> for CliError {
             kube::Error::InferKubeconfig(e) => e.into(),
             kube::Error::Auth(e) => Self::new(ErrorKind::Unreachable, format!("cannot log in: {e}")),
             other => {
-                let Self { causes, .. } = Self::input(innermost_cause(&other)).caused_by(&other);
+                let Self { causes, .. } = Self::input(innermost(&other)).caused_by(&other);
                 Self { causes, ..RequestError::of_cluster("get", "/", status(other)).into() }
             }
         }
+    }
+}
+
+/// What to do about a response, a file or an image that is no image.
+const SEE_MANIFEST: &str = "skopeo inspect --raw docker://IMAGE shows what is there";
+
+impl From<&image::Error> for CliError {
+    fn from(error: &image::Error) -> Self {
+        use image::Error::{Reference, Task};
+        let kind = match error {
+            Reference { .. } => ErrorKind::Usage,
+            Task(_) => ErrorKind::Internal,
+            _ if error.is_local() => ErrorKind::Io,
+            _ if error.is_transient() => ErrorKind::Unreachable,
+            _ => ErrorKind::Input,
+        };
+        let told = Self { hints: image_hint(error).into_iter().collect(), ..Self::new(kind, error.to_string()) };
+        let told = told.caused_by(error);
+        match error.file() {
+            Some(file) => told.at(file.display()),
+            None => told,
+        }
+    }
+}
+
+impl From<image::Error> for CliError {
+    fn from(error: image::Error) -> Self {
+        (&error).into()
+    }
+}
+
+impl From<image::PullError> for CliError {
+    fn from(error: image::PullError) -> Self {
+        Self::from(error.error()).at(error.place())
+    }
+}
+
+/// What to try after an image was refused.
+fn image_hint(error: &image::Error) -> Option<String> {
+    use image::Error as E;
+    use image::Used;
+    let hint = match error {
+        E::Reference { .. } => {
+            "an image is named as registry.example.com/name:tag or registry.example.com/name@sha256:…"
+        }
+        E::Authorities(_) => "they are certificates in PEM",
+        E::Unreachable { registry, source } => {
+            let cause = innermost(source);
+            if cause.contains("certificate") || cause.contains("UnknownIssuer") {
+                "trust the registry's certificate authority (--registry-ca FILE)"
+            } else if cause.contains("InvalidContentType") || cause.contains("corrupt message") {
+                return Some(format!(
+                    "the registry seems to speak plain HTTP: if that is meant, say --plain-http {registry}"
+                ));
+            } else {
+                "see whether name and port are right and the network leads there"
+            }
+        }
+        E::Redirect { .. } => "a registry redirects a few times at most, and never from TLS to plain HTTP",
+        E::Stalled { .. } => "try again later, or ask another registry",
+        E::BrokenOff { .. } | E::ShortLayer { .. } => "try again",
+        E::LongAnswer { .. } => "no image needs that much: ask its maker, or the registry's",
+        E::Failed { .. } => "try again later",
+        E::Denied { registry, credentials } => {
+            let login = format!("docker login {registry}");
+            return Some(match credentials {
+                Used::Withheld => format!(
+                    "name a pull secret in the CatalogSource, or correct it; with --local-credentials your own login ({login}) counts, too"
+                ),
+                Used::None => {
+                    format!("log in first ({login}), or name a pull secret: no credentials for {registry} were found")
+                }
+                Used::Found => format!(
+                    "the credentials for {registry} may not pull this image ({login} again, or correct the pull secret)"
+                ),
+            });
+        }
+        E::NoImage { by_registry: true, .. } => {
+            "compare name and tag with what was pushed; some registries say the same of images that need a login"
+        }
+        E::NoImage { .. } => "compare its name with what was pushed, and the host with that of a registry",
+        E::NoLayer { .. } => "push the image again",
+        E::TokenService { .. } | E::PlainTokenService { .. } => {
+            "ask the maker of the registry: its token service is not to be trusted"
+        }
+        E::Header { .. } => "log in again, or ask the maker of the registry",
+        E::IdentityToken { .. } => "log in with a user name and a password or access token",
+        E::Credentials { source, .. } => match source {
+            CredentialRetrievalError::HelperCommunicationError
+            | CredentialRetrievalError::HelperFailure { .. }
+            | CredentialRetrievalError::MalformedHelperResponse => {
+                "the configuration names a docker-credential-… program: see whether it is installed and works"
+            }
+            _ => "log in to the registry again",
+        },
+        E::Manifest(_) | E::NoConfiguration | E::Configuration(_) | E::EmptyIndex => SEE_MANIFEST,
+        E::ManifestVersion(_) => "push the image again with a tool of this decade",
+        E::OtherKind { labels, .. } => return Some(kind_hint(labels)),
+        E::NoFolder { .. } => "a folder that is a link in the image, or on a volume, is not followed",
+        E::WrongDigest { .. } => {
+            "the registry, or something between, changed or damaged the image: push it again, or ask another registry"
+        }
+        E::LeadsOut(_) => "do not use this image: it was made to write where it should not",
+        E::TooMuch(_) => {
+            "no public catalog or bundle needs that much: ask its maker what is in it; kubectl olm run takes more of catalogs in the global namespace with --image-size-limit"
+        }
+        E::Slow(_) => "the registry or the network is slow: try again later",
+        E::Layout { path, problem } => return layout_hint(path, problem),
+        _ => return None,
+    };
+    Some(hint.to_owned())
+}
+
+fn layout_hint(path: &Path, problem: &LayoutError) -> Option<String> {
+    let known = |names: &[String]| match names {
+        [] => "none has a name".to_owned(),
+        names => format!("they are {}", names.join(", ")),
+    };
+    let hint = match problem {
+        LayoutError::Other { is_of_docker: true } => {
+            "it is an archive in docker's own format: skopeo copy docker-archive:FILE oci-archive:NEWFILE converts it"
+        }
+        LayoutError::Other { .. } => {
+            "an OCI layout has the files oci-layout and index.json; skopeo copy docker://IMAGE oci:DIR makes one"
+        }
+        LayoutError::NotAnArchive(_) => {
+            "a compressed archive has to be decompressed first; a directory is read as well"
+        }
+        LayoutError::Missing(_) => "it is incomplete: make it again, with all of its blobs",
+        LayoutError::Ambiguous { names, .. } => {
+            return Some(format!("say which: oci:{}:NAME; {}", path.display(), known(names)));
+        }
+        LayoutError::NoImage { names, .. } => return Some(known(names)),
+        _ => return None,
+    };
+    Some(hint.to_owned())
+}
+
+/// What an image is that is not what was wanted, as far as its labels tell.
+fn kind_hint(labels: &BTreeMap<String, String>) -> String {
+    let is_labelled = |label: &str| labels.get(label).is_some_and(|value| !value.is_empty());
+    if is_labelled(DATABASE_LABEL) {
+        "it is an index with a database: make a file-based catalog of it with opm migrate of an opm before 1.74"
+            .to_owned()
+    } else if is_labelled(CATALOG_LABEL) {
+        "it is a catalog".to_owned()
+    } else if is_labelled(BUNDLE_LABEL) {
+        "it is a bundle".to_owned()
+    } else if labels.is_empty() {
+        format!("it has no labels at all; a catalog has the label {CATALOG_LABEL}")
+    } else {
+        format!("its labels are {}", labels.keys().map(String::as_str).collect::<Vec<_>>().join(", "))
     }
 }

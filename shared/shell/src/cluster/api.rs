@@ -25,7 +25,7 @@ use super::decode;
 pub use super::decode::{UNREADABLE, WatchEvent};
 use super::permit::Permit;
 use super::warning;
-use crate::error::{causes, innermost_cause};
+use crate::causes;
 
 /// Field manager of everything that is written by `kubectl olm`.
 const MANAGER: &str = "kubectl-olm";
@@ -437,9 +437,9 @@ pub fn status(error: kube::Error) -> Status {
         }
         other => {
             // The innermost says what happened, those around it that there was a request.
-            let around: Vec<String> = causes(&other).collect();
+            let around: Vec<String> = causes::all(&other).collect();
             tracing::debug!("no answer from the API server: {other}: {}", around.join(": "));
-            Status::new(0, "NoAnswer", innermost_cause(&other)).heard()
+            Status::new(0, "NoAnswer", causes::innermost(&other)).heard()
         }
     }
 }

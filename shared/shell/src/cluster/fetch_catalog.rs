@@ -38,7 +38,8 @@ pub(crate) async fn fetch(api: &Api, images: &image::Options, source: &Value) ->
             let secrets = catalog_source::pull_secrets(source);
             let (options, unread) = Puller::new(api.clone(), images).options_as_far_as(namespace, &secrets).await;
             let wanted = Wanted::catalog(catalog_source::catalog_dir(source).as_deref());
-            let content = image::pull(&location, wanted, &options).await.map_err(|mut e| {
+            let content = image::pull(&location, wanted, &options).await.map_err(|e| {
+                let mut e = CliError::from(e);
                 if let Some(unread) = unread {
                     e.message = format!("{}; {unread}", e.message);
                 }

@@ -14,8 +14,7 @@ use olm_core::api::hash::sha256_hex;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use super::{Content, Kind};
-use crate::error::CliError;
+use super::{Content, Error, Kind};
 
 const UNUSED: Duration = Duration::from_hours(30 * 24);
 /// Bytes of entries beyond which those that are not in use are deleted: a tenant may have any number of images pulled, one after the other.
@@ -157,10 +156,10 @@ pub(super) struct Staging(TempDir);
 
 impl Staging {
     /// In the cache, or in the system's folder for temporary files.
-    pub(super) fn new(cache: Option<&Path>) -> Result<Self, CliError> {
+    pub(super) fn new(cache: Option<&Path>) -> Result<Self, Error> {
         let at = |path: &Path| {
-            let place = path.display().to_string();
-            move |e: io::Error| CliError::from(e).at(place)
+            let path = path.to_owned();
+            |source| Error::File { path, source }
         };
         let made = match cache {
             Some(cache) => {
@@ -185,7 +184,7 @@ impl Staging {
     }
 
     /// Makes it an entry, unless somebody else was faster.
-    pub(super) fn keep(self, cache: Option<&Path>, mut description: Description) -> Result<Content, CliError> {
+    pub(super) fn keep(self, cache: Option<&Path>, mut description: Description) -> Result<Content, Error> {
         let root = self.content();
         fs::remove_dir_all(self.files())?;
         description.files = count(&root)?;
@@ -203,7 +202,7 @@ impl Staging {
         if let Err(e) = fs::rename(self.0.path(), &entry) {
             return match find(cache, description.kind, &description.digest) {
                 Some(content) => Ok(content),
-                None => Err(CliError::from(e).at(entry.display())),
+                None => Err(Error::File { path: entry, source: e }),
             };
         }
         prune(cache, MOST_BYTES);

@@ -9,7 +9,7 @@ use oci_spec::distribution::Reference;
 use olm_core::api::object;
 use serde_json::{Map, Value, json};
 
-use crate::error::{CliError, ErrorKind};
+use super::Error;
 
 /// Docker's own registry has several names.
 const DOCKER_HUB: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];
@@ -95,7 +95,7 @@ impl Credentials {
     }
 
     /// What to try for an image, best first; nothing when there is nothing for its registry. Blocks while a helper runs.
-    pub(super) fn for_image(&self, image: &Reference) -> Result<Vec<Login>, CliError> {
+    pub(super) fn for_image(&self, image: &Reference) -> Result<Vec<Login>, Error> {
         let mut found: Vec<Login> = Vec::new();
         let mut add = |auth: Option<Login>| {
             if let Some(auth) = auth
@@ -106,14 +106,13 @@ impl Credentials {
         };
         for auths in &self.secrets {
             for entry in matching(auths, image) {
-                add(credential(&json!({ "auths": { image.registry(): entry } }), image.registry())?);
+                add(credential(&json!({ "auths": { image.registry(): entry } }), image.registry(), None)?);
             }
         }
         for file in &self.files {
             let Ok(bytes) = fs::read(file) else { continue };
-            let at = |e: CliError| e.at(file.display());
             let config: Map<String, Value> = serde_json::from_slice(&bytes)
-                .map_err(|e| at(CliError::input(format!("not a docker configuration: {e}"))))?;
+                .map_err(|source| Error::DockerConfiguration { file: file.clone(), source })?;
             let auths = config.get("auths").and_then(Value::as_object).into_iter().flatten();
             let auths = auths.map(|(key, value)| (key.clone(), value.clone())).collect();
             let mut narrowed = Map::new();
@@ -126,7 +125,7 @@ impl Credentials {
             if let Some(entry) = matching(&auths, image).into_iter().next() {
                 narrowed.insert("auths".to_owned(), json!({ host: entry }));
             }
-            add(credential(&Value::Object(narrowed), host).map_err(at)?);
+            add(credential(&Value::Object(narrowed), host, Some(file))?);
         }
         Ok(found)
     }
@@ -196,33 +195,19 @@ fn label_matches(pattern: &str, label: &str) -> bool {
     }
 }
 
-/// What a docker configuration has for a registry.
-fn credential(config: &Value, registry: &str) -> Result<Option<Login>, CliError> {
+/// What a docker configuration has for a registry; `file` is where the configuration is from.
+fn credential(config: &Value, registry: &str, file: Option<&PathBuf>) -> Result<Option<Login>, Error> {
     let text = config.to_string();
+    let (named, file) = (registry.to_owned(), file.cloned());
     match docker_credential::get_credential_from_reader(text.as_bytes(), registry) {
         Ok(DockerCredential::UsernamePassword(user, password)) => Ok(Some(Login::Basic(user, password))),
-        Ok(DockerCredential::IdentityToken(_)) => Err(CliError::new(
-            ErrorKind::Input,
-            format!("the credentials for {registry} are an identity token, which cannot be used"),
-        )
-        .hint("log in with a user name and a password or access token")),
+        Ok(DockerCredential::IdentityToken(_)) => Err(Error::IdentityToken { registry: named, file }),
         Err(CredentialRetrievalError::NoCredentialConfigured) => Ok(None),
         // So say docker's helpers of a registry that they do not know.
         Err(CredentialRetrievalError::HelperFailure { stdout, .. }) if stdout.contains("credentials not found") => {
             Ok(None)
         }
-        Err(e) => {
-            let hint = match e {
-                CredentialRetrievalError::HelperCommunicationError
-                | CredentialRetrievalError::HelperFailure { .. }
-                | CredentialRetrievalError::MalformedHelperResponse => {
-                    "the configuration names a docker-credential-… program: see whether it is installed and works"
-                }
-                _ => "log in to the registry again",
-            };
-            let message = e.to_string().trim().replace('\n', " ");
-            Err(CliError::input(format!("no credentials for {registry}: {message}")).hint(hint))
-        }
+        Err(source) => Err(Error::Credentials { registry: named, file, source }),
     }
 }
 
@@ -286,8 +271,9 @@ mod tests {
         assert_eq!(credentials.for_image(&busybox).unwrap(), [Login::Basic("user".to_owned(), "pass".to_owned())]);
         fs::write(&file, r#"{"credHelpers":{"quay.io":"of-nowhere"}}"#).unwrap();
         let error = credentials.for_image(&image("quay.io/a/b:1")).unwrap_err();
-        assert!(error.hints.join("; ").contains("docker-credential-"), "{}", error.message);
+        assert!(matches!(&error, Error::Credentials { file: Some(named), .. } if *named == file), "{error:?}");
         fs::write(&file, "{").unwrap();
-        assert!(credentials.for_image(&busybox).unwrap_err().message.contains("not a docker configuration"));
+        let error = credentials.for_image(&busybox).unwrap_err();
+        assert!(matches!(error, Error::DockerConfiguration { .. }), "{error:?}");
     }
 }

@@ -4,8 +4,8 @@ use std::io::{self, BufRead, BufReader, Read};
 
 use tar::{Archive, EntryType, PaxExtensions};
 
-use super::manifest::{Descriptor, Digester, wrong_digest};
-use crate::error::{CliError, ErrorKind};
+use super::manifest::{Descriptor, Digester};
+use super::{Error, Excess};
 
 /// Longest path in an image, and longest extended header.
 const LONGEST_PATH: u64 = 4096;
@@ -45,13 +45,13 @@ pub(super) fn read(
     blob: impl Read,
     layer: &Descriptor,
     unpacked: &mut u64,
-    mut visit: impl FnMut(Entry<'_>, &mut dyn Read) -> Result<(), CliError>,
-) -> Result<(), CliError> {
+    mut visit: impl FnMut(Entry<'_>, &mut dyn Read) -> Result<(), Error>,
+) -> Result<(), Error> {
     let mut blob = BufReader::new(Verified::new(blob, layer));
     let visited = decompress(&mut blob, &layer.media_type).and_then(|content| {
         let mut bounded = Bounded { content, left: unpacked, exceeded: false };
         let visited = entries(&mut bounded, &mut visit);
-        if bounded.exceeded { Err(too_much("more than it may when it is unpacked")) } else { visited }
+        if bounded.exceeded { Err(Error::TooMuch(Excess::Unpacked)) } else { visited }
     });
     // What stands behind the last entry belongs to the digest as well, and a damaged blob is the reason for all else.
     let rest = io::copy(&mut blob, &mut io::sink());
@@ -59,13 +59,8 @@ pub(super) fn read(
         return Err(failure);
     }
     visited?;
-    rest.map(|_| ()).map_err(CliError::from)
-}
-
-/// A layer, or the image, is larger than the limits allow.
-pub(super) fn too_much(what: &str) -> CliError {
-    CliError::input(format!("the image holds {what}"))
-        .hint("no public catalog or bundle needs that much: ask its maker what is in it; kubectl olm run takes more of catalogs in the global namespace with --image-size-limit")
+    rest?;
+    Ok(())
 }
 
 /// Passes bytes through and checks, at the end, that they are what they should be.
@@ -75,7 +70,7 @@ struct Verified<R> {
     digester: Option<Digester>,
     left: u64,
     size: u64,
-    failure: Option<CliError>,
+    failure: Option<Error>,
 }
 
 impl<R: Read> Verified<R> {
@@ -84,29 +79,27 @@ impl<R: Read> Verified<R> {
         Self { inner, expected: layer.digest.clone(), digester, left: layer.size, size: layer.size, failure: None }
     }
 
-    fn fail(&mut self, failure: CliError) -> io::Error {
-        let error = io::Error::other(failure.message.clone());
+    fn fail(&mut self, failure: Error) -> io::Error {
+        let error = io::Error::other(failure.to_string());
         self.failure.get_or_insert(failure);
         self.digester = None;
         error
     }
 
-    fn next(&mut self, buffer: &mut [u8]) -> Result<usize, CliError> {
-        let read = self.inner.read(buffer).map_err(|e| from_io(&e))?;
-        let size = self.size;
-        self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
-            CliError::input(format!("layer {} is longer than the {size} bytes of its manifest", self.expected))
-        })?;
+    fn next(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
+        // A download that broke off says so in an error of ours.
+        let read = self.inner.read(buffer).map_err(|e| e.downcast().unwrap_or_else(Error::Io))?;
+        let (size, digest) = (self.size, || self.expected.clone());
+        let left = self.left.checked_sub(read as u64);
+        self.left = left.ok_or_else(|| Error::LongLayer { digest: digest(), size })?;
         if read == 0 {
             if self.left > 0 {
-                let got = size - self.left;
-                let message = format!("layer {} broke off after {got} of {size} bytes", self.expected);
-                return Err(CliError::new(ErrorKind::Unreachable, message).hint("try again"));
+                return Err(Error::ShortLayer { digest: digest(), got: size - self.left, size });
             }
             if let Some(digester) = self.digester.take() {
                 let found = digester.finish();
                 if found != self.expected {
-                    return Err(wrong_digest(&self.expected, &found));
+                    return Err(Error::WrongDigest { expected: digest(), found });
                 }
             }
         } else if let Some(digester) = &mut self.digester {
@@ -119,24 +112,18 @@ impl<R: Read> Verified<R> {
 impl<R: Read> Read for Verified<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if let Some(failure) = &self.failure {
-            return Err(io::Error::other(failure.message.clone()));
+            return Err(io::Error::other(failure.to_string()));
         }
         self.next(buffer).map_err(|e| self.fail(e))
     }
 }
 
-/// The error that an I/O error carries, or one made of it.
-pub(super) fn from_io(error: &io::Error) -> CliError {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<CliError>());
-    inner.cloned().unwrap_or_else(|| CliError::new(ErrorKind::Io, error.to_string()))
-}
-
 /// By the first bytes, as media types are often wrong.
-fn decompress<'a>(blob: &'a mut impl BufRead, media_type: &str) -> Result<Box<dyn Read + 'a>, CliError> {
+fn decompress<'a>(blob: &'a mut impl BufRead, media_type: &str) -> Result<Box<dyn Read + 'a>, Error> {
     if media_type.ends_with("+encrypted") || media_type.contains("foreign") {
-        return Err(CliError::input(format!("a layer of type {media_type} cannot be read")));
+        return Err(Error::LayerType(media_type.to_owned()));
     }
-    let start = blob.fill_buf().map_err(CliError::from)?;
+    let start = blob.fill_buf()?;
     Ok(match start {
         [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(blob)),
         start if start.starts_with(&ZSTD) => Box::new(unpack_zstd(blob)?),
@@ -175,13 +162,12 @@ impl<R: Read> Read for Bounded<'_, R> {
 /// Long names are read here and not by the tar crate, which would take any amount of memory for them.
 fn entries(
     content: &mut dyn Read,
-    visit: &mut impl FnMut(Entry<'_>, &mut dyn Read) -> Result<(), CliError>,
-) -> Result<(), CliError> {
-    let broken = |e: &io::Error| CliError::input(format!("a layer is not a tar archive: {e}"));
+    visit: &mut impl FnMut(Entry<'_>, &mut dyn Read) -> Result<(), Error>,
+) -> Result<(), Error> {
     let mut archive = Archive::new(content);
     let (mut long_path, mut long_target) = (None, None);
-    for entry in archive.entries().map_err(|e| broken(&e))?.raw(true) {
-        let mut entry = entry.map_err(|e| broken(&e))?;
+    for entry in archive.entries().map_err(Error::LayerFormat)?.raw(true) {
+        let mut entry = entry.map_err(Error::LayerFormat)?;
         let kind = entry.header().entry_type();
         match kind {
             EntryType::GNULongName => {
@@ -199,7 +185,7 @@ fn entries(
                         b"path" => long_path = Some(text(extension.value_bytes())),
                         b"linkpath" => long_target = Some(text(extension.value_bytes())),
                         b"size" | b"GNU.sparse.major" => {
-                            return Err(CliError::input("a layer has sparse files or files of more than 8 GB"));
+                            return Err(Error::LayerEntry("sparse files or files of more than 8 GB"));
                         }
                         _ => {}
                     }
@@ -207,15 +193,15 @@ fn entries(
                 continue;
             }
             EntryType::XGlobalHeader => continue,
-            EntryType::GNUSparse => return Err(CliError::input("a layer has sparse files, which cannot be read")),
+            EntryType::GNUSparse => return Err(Error::LayerEntry("sparse files, which cannot be read")),
             _ => {}
         }
         let path = long_path.take().unwrap_or_else(|| text(&entry.header().path_bytes()));
         let target = long_target.take().unwrap_or_else(|| text(&entry.header().link_name_bytes().unwrap_or_default()));
         if path.len().max(target.len()) as u64 > LONGEST_PATH {
-            return Err(CliError::input("a layer has a path of more than 4096 bytes"));
+            return Err(Error::LayerEntry("a path of more than 4096 bytes"));
         }
-        let size = entry.header().entry_size().map_err(|e| broken(&e))?;
+        let size = entry.header().entry_size().map_err(Error::LayerFormat)?;
         let entry_of = match kind {
             EntryType::Regular | EntryType::Continuous => Entry::File { path: &path, size },
             EntryType::Directory => Entry::Folder { path: &path },
@@ -228,10 +214,10 @@ fn entries(
     Ok(())
 }
 
-fn bounded(entry: &mut impl Read, limit: u64) -> Result<Vec<u8>, CliError> {
+fn bounded(entry: &mut impl Read, limit: u64) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
-    let read = entry.take(limit + 1).read_to_end(&mut bytes).map_err(CliError::from)?;
-    if read as u64 > limit { Err(CliError::input("a layer has an overlong name")) } else { Ok(bytes) }
+    let read = entry.take(limit + 1).read_to_end(&mut bytes)?;
+    if read as u64 > limit { Err(Error::LayerEntry("an overlong name")) } else { Ok(bytes) }
 }
 
 /// A name ends at its first NUL, if it has one.

@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::manifest::{Descriptor, Manifest, verify};
-use crate::error::{CliError, ErrorKind};
+use super::{Error, LayoutError};
 
 const INDEX: &str = "index.json";
 const NAME: &str = "org.opencontainers.image.ref.name";
@@ -30,92 +30,72 @@ pub fn is_layout(path: &Path) -> bool {
 
 impl Layout {
     /// `limit`: most bytes of a manifest.
-    pub(super) fn open(path: &Path, limit: u64) -> Result<Self, CliError> {
-        let refused = |e: io::Error| CliError::new(ErrorKind::Io, format!("cannot read: {e}")).at(path.display());
-        let members = if fs::metadata(path).map_err(refused)?.is_dir() { None } else { Some(members(path)?) };
+    pub(super) fn open(path: &Path, limit: u64) -> Result<Self, Error> {
+        let metadata = fs::metadata(path).map_err(|e| LayoutError::Unreadable(e).at(path))?;
+        let members = if metadata.is_dir() { None } else { Some(members(path).map_err(|problem| problem.at(path))?) };
         let layout = Self { path: path.to_owned(), members, limit };
         if layout.read(INDEX).is_err() {
-            let docker = layout.members.as_ref().is_some_and(|m| m.contains_key("manifest.json"));
-            let hint = if docker {
-                "it is an archive in docker's own format: skopeo copy docker-archive:FILE oci-archive:NEWFILE converts it"
-            } else {
-                "an OCI layout has the files oci-layout and index.json; skopeo copy docker://IMAGE oci:DIR makes one"
-            };
-            return Err(CliError::input("this is no OCI layout").at(path.display()).hint(hint));
+            let is_of_docker = layout.members.as_ref().is_some_and(|m| m.contains_key("manifest.json"));
+            return Err(LayoutError::Other { is_of_docker }.at(path));
         }
         Ok(layout)
     }
 
     /// The descriptor of the image of a name, or of the only one.
-    pub(super) fn find(&self, name: Option<&str>) -> Result<Descriptor, CliError> {
+    pub(super) fn find(&self, name: Option<&str>) -> Result<Descriptor, Error> {
         let index = Manifest::read(&self.document(INDEX)?)?;
         let images = index.manifests.unwrap_or_default();
         let names = |d: &Descriptor| -> Vec<String> {
             [NAME, WHOLE_NAME].iter().filter_map(|key| d.annotations.get(*key).cloned()).collect()
         };
-        let known = || {
-            let known: Vec<String> = images.iter().flat_map(names).collect();
-            if known.is_empty() { "none has a name".to_owned() } else { format!("they are {}", known.join(", ")) }
+        let known = || images.iter().flat_map(names).collect();
+        let found = match (name, &images[..]) {
+            (None, [only]) => Ok(only),
+            (None, []) => Err(LayoutError::Empty),
+            (None, _) => Err(LayoutError::Ambiguous { images: images.len(), names: known() }),
+            (Some(name), _) => images
+                .iter()
+                .find(|d| d.digest == name || names(d).iter().any(|n| n == name))
+                .ok_or_else(|| LayoutError::NoImage { name: name.to_owned(), names: known() }),
         };
-        match (name, &images[..]) {
-            (None, [only]) => Ok(only.clone()),
-            (None, []) => Err(CliError::input("this OCI layout has no image").at(self.path.display())),
-            (None, _) => {
-                let message = format!("this OCI layout has {} images", images.len());
-                let hint = format!("say which: oci:{}:NAME; {}", self.path.display(), known());
-                Err(CliError::input(message).at(self.path.display()).hint(hint))
-            }
-            (Some(name), _) => {
-                images.iter().find(|d| d.digest == name || names(d).iter().any(|n| n == name)).cloned().ok_or_else(
-                    || {
-                        CliError::input(format!("this OCI layout has no image {name:?}"))
-                            .at(self.path.display())
-                            .hint(known())
-                    },
-                )
-            }
-        }
+        found.cloned().map_err(|problem| problem.at(&self.path))
     }
 
     /// A manifest or configuration.
-    pub(super) fn blob_document(&self, descriptor: &Descriptor) -> Result<Vec<u8>, CliError> {
+    pub(super) fn blob_document(&self, descriptor: &Descriptor) -> Result<Vec<u8>, Error> {
         let bytes = self.document(&member(&descriptor.digest))?;
         verify(&bytes, &descriptor.digest)?;
         Ok(bytes)
     }
 
     /// A layer.
-    pub(super) fn blob(&self, descriptor: &Descriptor) -> Result<Box<dyn Read + Send>, CliError> {
-        self.read(&member(&descriptor.digest))
+    pub(super) fn blob(&self, descriptor: &Descriptor) -> Result<Box<dyn Read + Send>, Error> {
+        self.read(&member(&descriptor.digest)).map_err(|problem| problem.at(&self.path))
     }
 
-    fn document(&self, name: &str) -> Result<Vec<u8>, CliError> {
-        let mut bytes = Vec::new();
-        let read = self.read(name)?.take(self.limit + 1).read_to_end(&mut bytes);
-        let read = read.map_err(|e| CliError::from(e).at(self.path.display()))?;
-        if read as u64 > self.limit {
-            return Err(CliError::input(format!("{name} is longer than {} bytes", self.limit)).at(self.path.display()));
-        }
-        Ok(bytes)
+    fn document(&self, name: &str) -> Result<Vec<u8>, Error> {
+        let limit = self.limit;
+        let read = self.read(name).and_then(|from| {
+            let mut bytes = Vec::new();
+            let read = from.take(limit + 1).read_to_end(&mut bytes).map_err(LayoutError::Io)?;
+            let is_too_long = read as u64 > limit;
+            if is_too_long { Err(LayoutError::LongDocument { name: name.to_owned(), limit }) } else { Ok(bytes) }
+        });
+        read.map_err(|problem| problem.at(&self.path))
     }
 
-    fn read(&self, name: &str) -> Result<Box<dyn Read + Send>, CliError> {
-        let missing = || {
-            CliError::input(format!("this OCI layout has no {name}"))
-                .at(self.path.display())
-                .hint("it is incomplete: make it again, with all of its blobs")
-        };
-        let io = |e: io::Error| CliError::from(e).at(self.path.display());
+    fn read(&self, name: &str) -> Result<Box<dyn Read + Send>, LayoutError> {
+        let missing = || LayoutError::Missing(name.to_owned());
         let Some(members) = &self.members else {
             return match File::open(self.path.join(name)) {
                 Ok(file) => Ok(Box::new(file)),
                 Err(e) if e.kind() == io::ErrorKind::NotFound => Err(missing()),
-                Err(e) => Err(io(e)),
+                Err(e) => Err(LayoutError::Io(e)),
             };
         };
         let (offset, size) = members.get(name).ok_or_else(missing)?;
-        let mut file = File::open(&self.path).map_err(io)?;
-        file.seek(SeekFrom::Start(*offset)).map_err(io)?;
+        let mut file = File::open(&self.path).map_err(LayoutError::Io)?;
+        file.seek(SeekFrom::Start(*offset)).map_err(LayoutError::Io)?;
         Ok(Box::new(file.take(*size)))
     }
 }
@@ -125,22 +105,17 @@ fn member(digest: &str) -> String {
     format!("blobs/{}", digest.replace(':', "/"))
 }
 
-fn members(path: &Path) -> Result<BTreeMap<String, (u64, u64)>, CliError> {
-    let broken = |e: io::Error| {
-        CliError::input(format!("this is no tar archive: {e}"))
-            .at(path.display())
-            .hint("a compressed archive has to be decompressed first; a directory is read as well")
-    };
-    let file = File::open(path).map_err(|e| CliError::from(e).at(path.display()))?;
+fn members(path: &Path) -> Result<BTreeMap<String, (u64, u64)>, LayoutError> {
+    let file = File::open(path).map_err(LayoutError::Io)?;
     let mut archive = tar::Archive::new(file);
     let mut members = BTreeMap::new();
-    for entry in archive.entries_with_seek().map_err(broken)?.raw(true) {
-        let entry = entry.map_err(broken)?;
+    for entry in archive.entries_with_seek().map_err(LayoutError::NotAnArchive)?.raw(true) {
+        let entry = entry.map_err(LayoutError::NotAnArchive)?;
         let name = String::from_utf8_lossy(&entry.header().path_bytes()).into_owned();
-        let size = entry.header().entry_size().map_err(broken)?;
+        let size = entry.header().entry_size().map_err(LayoutError::NotAnArchive)?;
         members.insert(name.trim_start_matches("./").to_owned(), (entry.raw_file_position(), size));
         if members.len() > MEMBERS {
-            return Err(CliError::input("this archive has too many members for an OCI layout").at(path.display()));
+            return Err(LayoutError::TooManyMembers);
         }
     }
     Ok(members)

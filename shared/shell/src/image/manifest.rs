@@ -6,8 +6,7 @@ use olm_core::api::hash::hex;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256, Sha512};
 
-use super::{BUNDLE_LABEL, CATALOG_LABEL, DATABASE_LABEL, Kind, MANIFESTS_LABEL, METADATA_LABEL, Wanted};
-use crate::error::CliError;
+use super::{BUNDLE_LABEL, CATALOG_LABEL, Error, Kind, MANIFESTS_LABEL, METADATA_LABEL, Wanted};
 
 /// Where content is found, and what it must be.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -45,28 +44,24 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    pub(super) fn read(bytes: &[u8]) -> Result<Self, CliError> {
-        let manifest: Self = serde_json::from_slice(bytes)
-            .map_err(|e| CliError::input(format!("its manifest is not one: {e}")).hint(NOT_AN_IMAGE))?;
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, Error> {
+        let manifest: Self = serde_json::from_slice(bytes).map_err(Error::Manifest)?;
         if manifest.schema_version != 2 {
-            let message = format!("its manifest has version {}, not 2", manifest.schema_version);
-            return Err(CliError::input(message).hint("push the image again with a tool of this decade"));
+            return Err(Error::ManifestVersion(manifest.schema_version));
         }
         let all = manifest.layers.iter().chain(&manifest.config).chain(manifest.manifests.iter().flatten());
         all.into_iter().try_for_each(|d| check_digest(&d.digest))?;
         Ok(manifest)
     }
 
-    pub(super) fn config(&self) -> Result<&Descriptor, CliError> {
-        self.config.as_ref().ok_or_else(|| CliError::input("its manifest names no configuration").hint(NOT_AN_IMAGE))
+    pub(super) fn config(&self) -> Result<&Descriptor, Error> {
+        self.config.as_ref().ok_or(Error::NoConfiguration)
     }
 }
 
-const NOT_AN_IMAGE: &str = "skopeo inspect --raw docker://IMAGE shows what is there";
-
 /// The image of an index to take: for Linux on this machine's architecture, as opm does; catalogs and bundles hold no programs,
 /// so any other image of the index will do as well.
-pub(super) fn choose(manifests: &[Descriptor]) -> Result<&Descriptor, CliError> {
+pub(super) fn choose(manifests: &[Descriptor]) -> Result<&Descriptor, Error> {
     let here = match std::env::consts::ARCH {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
@@ -83,11 +78,11 @@ pub(super) fn choose(manifests: &[Descriptor]) -> Result<&Descriptor, CliError> 
         Some(_) => 4,
     };
     let best = manifests.iter().min_by_key(rank).filter(|best| rank(best) < 5);
-    best.ok_or_else(|| CliError::input("its index names no image").hint(NOT_AN_IMAGE))
+    best.ok_or(Error::EmptyIndex)
 }
 
 /// The labels of an image configuration.
-pub(super) fn labels(config: &[u8]) -> Result<BTreeMap<String, String>, CliError> {
+pub(super) fn labels(config: &[u8]) -> Result<BTreeMap<String, String>, Error> {
     #[derive(Deserialize)]
     struct Config {
         #[serde(default)]
@@ -98,8 +93,7 @@ pub(super) fn labels(config: &[u8]) -> Result<BTreeMap<String, String>, CliError
         #[serde(rename = "Labels", default)]
         labels: Option<BTreeMap<String, String>>,
     }
-    let config: Config = serde_json::from_slice(config)
-        .map_err(|e| CliError::input(format!("its configuration cannot be read: {e}")).hint(NOT_AN_IMAGE))?;
+    let config: Config = serde_json::from_slice(config).map_err(Error::Configuration)?;
     Ok(config.config.unwrap_or_default().labels.unwrap_or_default())
 }
 
@@ -107,7 +101,7 @@ pub(super) fn labels(config: &[u8]) -> Result<BTreeMap<String, String>, CliError
 type Folders = Vec<(String, &'static str)>;
 
 /// What an image is, and which of its folders become which folders of the content (olm-behaviour/opm.md#rendering).
-pub(super) fn kind(labels: &BTreeMap<String, String>, wanted: &Wanted) -> Result<(Kind, Folders), CliError> {
+pub(super) fn kind(labels: &BTreeMap<String, String>, wanted: &Wanted) -> Result<(Kind, Folders), Error> {
     if let Wanted::CatalogIn(folder) = wanted {
         return Ok((Kind::Catalog, vec![(folder.clone(), "")]));
     }
@@ -126,37 +120,18 @@ pub(super) fn kind(labels: &BTreeMap<String, String>, wanted: &Wanted) -> Result
             ],
         ));
     }
-    let what = match wanted {
-        Wanted::Catalog | Wanted::CatalogIn(_) => "no catalog",
-        Wanted::Bundle => "no bundle",
-        Wanted::Any => "neither a catalog nor a bundle",
-    };
-    let other = [(CATALOG_LABEL, "it is a catalog"), (BUNDLE_LABEL, "it is a bundle")];
-    let hint = if label(DATABASE_LABEL).is_some() {
-        "it is an index with a database: make a file-based catalog of it with opm migrate of an opm before 1.74"
-            .to_owned()
-    } else if let Some((_, hint)) = other.into_iter().find(|(name, _)| label(name).is_some()) {
-        hint.to_owned()
-    } else if labels.is_empty() {
-        "it has no labels at all; a catalog has the label ".to_owned() + CATALOG_LABEL
-    } else {
-        format!("its labels are {}", labels.keys().map(String::as_str).collect::<Vec<_>>().join(", "))
-    };
-    Err(CliError::input(format!("this image is {what}")).hint(hint))
+    Err(Error::OtherKind { wanted: wanted.clone(), labels: labels.clone() })
 }
 
 /// Is it a digest that can be checked, and a harmless part of a path and URL?
-pub(super) fn check_digest(digest: &str) -> Result<(), CliError> {
+pub(super) fn check_digest(digest: &str) -> Result<(), Error> {
     let hex = |text: &str, length| text.len() == length && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     let known = match digest.split_once(':') {
         Some(("sha256", rest)) => hex(rest, 64),
         Some(("sha512", rest)) => hex(rest, 128),
         _ => false,
     };
-    if known {
-        return Ok(());
-    }
-    Err(CliError::input(format!("{digest:?} is not a sha256 or sha512 digest")))
+    if known { Ok(()) } else { Err(Error::Digest(digest.to_owned())) }
 }
 
 /// Computes a digest as bytes pass by.
@@ -194,13 +169,7 @@ pub(super) fn digest_like(other: &str, bytes: &[u8]) -> String {
 }
 
 /// Refuses bytes that are not those of a digest.
-pub(super) fn verify(bytes: &[u8], digest: &str) -> Result<(), CliError> {
+pub(super) fn verify(bytes: &[u8], digest: &str) -> Result<(), Error> {
     let found = digest_like(digest, bytes);
-    if found == digest { Ok(()) } else { Err(wrong_digest(digest, &found)) }
-}
-
-pub(super) fn wrong_digest(expected: &str, found: &str) -> CliError {
-    CliError::input(format!("what was delivered as {expected} has the digest {found}")).hint(
-        "the registry, or something between, changed or damaged the image: push it again, or ask another registry",
-    )
+    if found == digest { Ok(()) } else { Err(Error::WrongDigest { expected: digest.to_owned(), found }) }
 }

@@ -7,6 +7,7 @@
 //!     manifest      which image of an index, its labels and layers
 //!     layer         a layer's entries, checked and bounded
 //!     tree          what of them the labels name, whiteouts and links considered
+//!     error        what was refused, and whether the same may succeed later
 //!     cache         by digest, in the user's cache directory
 //! ```
 //!
@@ -16,6 +17,7 @@
 mod cache;
 mod challenge;
 mod credentials;
+mod error;
 mod layer;
 mod layout;
 mod manifest;
@@ -30,13 +32,12 @@ use std::time::Duration;
 
 pub use cache::default_cache;
 pub use credentials::Credentials;
+pub use error::{Error, Excess, LayoutError, PullError, Used};
 pub(crate) use layer::{ZSTD, unpack_zstd as zstd};
 pub use layout::is_layout;
 use oci_spec::distribution::Reference;
 use olm_core::budget::CATALOG_BYTES;
 pub use pull::{pull, pull_blocking, resolve};
-
-use crate::error::CliError;
 
 /// The label of a catalog image that names the directory of its file-based catalog.
 pub const CATALOG_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
@@ -64,18 +65,15 @@ pub enum Location {
 }
 
 impl FromStr for Location {
-    type Err = CliError;
+    type Err = Error;
 
     /// `docker://REF` or REF; `oci:PATH[:NAME]` and `oci-archive:PATH[:NAME]`.
-    fn from_str(text: &str) -> Result<Self, CliError> {
+    fn from_str(text: &str) -> Result<Self, Error> {
         if let Some(path) = text.strip_prefix("oci:").or_else(|| text.strip_prefix("oci-archive:")) {
             return Ok(Self::layout(path));
         }
         let reference = text.strip_prefix("docker://").unwrap_or(text);
-        reference.parse().map(Self::Registry).map_err(|e| {
-            CliError::usage(format!("{text:?} is not an image reference: {e}"))
-                .hint("an image is named as registry.example.com/name:tag or registry.example.com/name@sha256:…")
-        })
+        reference.parse().map(Self::Registry).map_err(|source| Error::Reference { text: text.to_owned(), source })
     }
 }
 

@@ -5,14 +5,13 @@ use std::io::Read;
 use tokio::task::AbortHandle;
 
 use super::cache::{self, Description, Staging};
-use super::layer::{self, too_much};
+use super::layer;
 use super::layout::Layout;
 use super::manifest::{self, Descriptor, Manifest, choose};
 use super::registry::Registry;
 use super::tree::Tree;
-use super::{Content, Location, Options, Wanted};
+use super::{Content, Error, Excess, Location, Options, PullError, Wanted};
 use crate::blocking::block_on;
-use crate::error::{CliError, ErrorKind};
 
 /// Most indexes between a name and its image.
 const NESTED: usize = 4;
@@ -20,40 +19,37 @@ const NESTED: usize = 4;
 /// Pulls what an image's labels name, or finds it in the cache. Must be called within a tokio runtime.
 ///
 /// # Errors
-/// Name the image, what is wrong and what to try; whatever was pulled until then is deleted. [`ErrorKind::Unreachable`]: the same
-/// may succeed later.
-pub async fn pull(location: &Location, wanted: Wanted, options: &Options) -> Result<Content, CliError> {
-    let within = options.limits.total;
-    let pulled = tokio::time::timeout(within, pull_unbounded(location, wanted, options)).await;
-    placed(location, pulled.unwrap_or_else(|_| Err(too_slow(within))))
+/// Name the image and what is wrong; whatever was pulled until then is deleted. [`Error::is_transient`]: the same may succeed later.
+pub async fn pull(location: &Location, wanted: Wanted, options: &Options) -> Result<Content, PullError> {
+    within(location, options, pull_unbounded(location, wanted, options)).await
 }
 
-/// [`pull`], for those who have no runtime, or are on a thread that may block.
+/// [`pull`] for callers without a runtime, or on a thread that may block.
 ///
 /// # Errors
 /// As [`pull`].
-pub fn pull_blocking(location: &Location, wanted: Wanted, options: &Options) -> Result<Content, CliError> {
-    block_on(pull(location, wanted, options))
+pub fn pull_blocking(location: &Location, wanted: Wanted, options: &Options) -> Result<Content, PullError> {
+    let pulled = block_on(async { Ok::<_, Error>(pull(location, wanted, options).await) });
+    pulled.map_err(|error| PullError::new(location, error))?
 }
 
 /// The digest that a location stands for now.
 ///
 /// # Errors
 /// As [`pull`].
-pub async fn resolve(location: &Location, options: &Options) -> Result<String, CliError> {
-    let within = options.limits.total;
-    let opened = tokio::time::timeout(within, Source::open(location, options)).await;
-    placed(location, opened.unwrap_or_else(|_| Err(too_slow(within)))).map(|(_, _, digest)| digest)
+pub async fn resolve(location: &Location, options: &Options) -> Result<String, PullError> {
+    within(location, options, Source::open(location, options)).await.map(|(_, _, digest)| digest)
 }
 
-fn too_slow(within: std::time::Duration) -> CliError {
-    CliError::new(ErrorKind::Unreachable, format!("the image was not pulled within {} s", within.as_secs()))
-        .hint("the registry or the network is slow: try again later")
-}
-
-/// Errors without a place are about the image.
-fn placed<T>(location: &Location, result: Result<T, CliError>) -> Result<T, CliError> {
-    result.map_err(|e| if e.location.is_none() { e.at(format_args!("image {location}")) } else { e })
+/// Ends what takes longer than a pull may, and adds the image to errors.
+async fn within<T>(
+    location: &Location,
+    options: &Options,
+    pull: impl Future<Output = Result<T, Error>>,
+) -> Result<T, PullError> {
+    let limit = options.limits.total;
+    let pulled = tokio::time::timeout(limit, pull).await;
+    pulled.unwrap_or(Err(Error::Slow(limit))).map_err(|error| PullError::new(location, error))
 }
 
 /// What names the folders that are kept.
@@ -72,7 +68,7 @@ enum Source {
 
 impl Source {
     /// The source, and the first manifest with its digest.
-    async fn open(location: &Location, options: &Options) -> Result<(Self, Vec<u8>, String), CliError> {
+    async fn open(location: &Location, options: &Options) -> Result<(Self, Vec<u8>, String), Error> {
         match location {
             Location::Registry(reference) => {
                 let (registry, manifest, digest) = Registry::open(reference, options).await?;
@@ -87,21 +83,21 @@ impl Source {
         }
     }
 
-    async fn manifest(&self, descriptor: &Descriptor) -> Result<Vec<u8>, CliError> {
+    async fn manifest(&self, descriptor: &Descriptor) -> Result<Vec<u8>, Error> {
         match self {
             Self::Registry(registry) => registry.manifest(descriptor).await,
             Self::Layout(layout) => layout.blob_document(descriptor),
         }
     }
 
-    async fn document(&self, descriptor: &Descriptor) -> Result<Vec<u8>, CliError> {
+    async fn document(&self, descriptor: &Descriptor) -> Result<Vec<u8>, Error> {
         match self {
             Self::Registry(registry) => registry.document(descriptor).await,
             Self::Layout(layout) => layout.blob_document(descriptor),
         }
     }
 
-    async fn blob(&self, descriptor: &Descriptor) -> Result<(Box<dyn Read + Send>, Guard), CliError> {
+    async fn blob(&self, descriptor: &Descriptor) -> Result<(Box<dyn Read + Send>, Guard), Error> {
         match self {
             Self::Registry(registry) => {
                 let download = registry.blob(descriptor).await?;
@@ -124,7 +120,7 @@ impl Drop for Guard {
     }
 }
 
-async fn pull_unbounded(location: &Location, wanted: Wanted, options: &Options) -> Result<Content, CliError> {
+async fn pull_unbounded(location: &Location, wanted: Wanted, options: &Options) -> Result<Content, Error> {
     let (source, bytes, digest) = Source::open(location, options).await?;
     let mut image = Manifest::read(&bytes)?;
     // One index has different images for different machines.
@@ -133,7 +129,7 @@ async fn pull_unbounded(location: &Location, wanted: Wanted, options: &Options) 
     while let Some(manifests) = image.manifests.take() {
         nested += 1;
         if nested > NESTED {
-            return Err(CliError::input("its index names indexes without end"));
+            return Err(Error::NestedIndexes);
         }
         let chosen = choose(&manifests)?;
         key.clone_from(&chosen.digest);
@@ -141,7 +137,7 @@ async fn pull_unbounded(location: &Location, wanted: Wanted, options: &Options) 
     }
     let limits = &options.limits;
     if image.layers.len() > limits.layers {
-        return Err(too_much(&format!("{} layers", image.layers.len())));
+        return Err(Error::TooMuch(Excess::Layers(image.layers.len())));
     }
     let labels = manifest::labels(&source.document(image.config()?).await?)?;
     let (kind, folders) = manifest::kind(&labels, &wanted)?;
@@ -164,7 +160,7 @@ async fn pull_unbounded(location: &Location, wanted: Wanted, options: &Options) 
             let mut left = unpacked;
             layer::read(blob, &layer, &mut left, |entry, content| tree.apply(&entry, content)).map(|()| (tree, left))
         });
-        (tree, unpacked) = applied.await.map_err(|e| CliError::new(ErrorKind::Internal, e.to_string()))??;
+        (tree, unpacked) = applied.await??;
     }
     // Hundreds of thousands of small files take their time.
     let cache = options.cache.clone();
@@ -174,6 +170,5 @@ async fn pull_unbounded(location: &Location, wanted: Wanted, options: &Options) 
         let warnings = tree.build(&root)?;
         staging.keep(cache.as_deref(), Description::new(kind, &key, labels, warnings))
     });
-    let kept = kept.await.map_err(|e| CliError::new(ErrorKind::Internal, e.to_string()))??;
-    Ok(Content { digest, ..kept })
+    Ok(Content { digest, ..kept.await?? })
 }

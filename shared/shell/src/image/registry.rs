@@ -17,11 +17,10 @@ use reqwest::{Client, Response, Url};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use super::Options;
 use super::challenge::Bearer;
 use super::credentials::Login;
 use super::manifest::{Descriptor, check_digest, digest_like, verify};
-use crate::error::{CliError, ErrorKind, innermost_cause};
+use super::{Error, Options, Used};
 use crate::tls::install_crypto_provider;
 
 /// What images are described by.
@@ -50,27 +49,25 @@ pub(super) struct Registry {
     authorization: Option<HeaderValue>,
     limit: u64,
     stall: Duration,
-    anonymous: bool,
-    /// Are there credentials of the user, which are not for this image?
-    withheld: bool,
+    credentials: Used,
 }
 
 /// Why the registry did not answer as asked.
 struct Refusal {
-    error: CliError,
+    error: Error,
     /// May other credentials help?
     other_credentials: bool,
 }
 
-impl From<CliError> for Refusal {
-    fn from(error: CliError) -> Self {
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
         Self { error, other_credentials: false }
     }
 }
 
 impl Registry {
     /// Asks for the image with each of the credentials until one will do. Returns the manifest and its digest as well.
-    pub(super) async fn open(image: &Reference, options: &Options) -> Result<(Self, Vec<u8>, String), CliError> {
+    pub(super) async fn open(image: &Reference, options: &Options) -> Result<(Self, Vec<u8>, String), Error> {
         if let Some(digest) = image.digest() {
             check_digest(digest)?;
         }
@@ -78,17 +75,21 @@ impl Registry {
         let credentials = options.credentials.clone();
         let asked = image.clone();
         // Helpers are programs that may take their time.
-        let found = tokio::task::spawn_blocking(move || credentials.for_image(&asked)).await;
-        let mut candidates = found.map_err(|e| CliError::new(ErrorKind::Internal, e.to_string()))??;
+        let mut candidates = tokio::task::spawn_blocking(move || credentials.for_image(&asked)).await??;
         if candidates.is_empty() {
             candidates.push(Login::Anonymous);
         }
         let host = image.resolve_registry();
         let scheme = if options.plain_http.iter().any(|plain| plain == host) { "http" } else { "https" };
         let base = Url::parse(&format!("{scheme}://{host}/v2/"))
-            .map_err(|e| CliError::input(format!("{host:?} is not a registry's host: {e}")))?;
+            .map_err(|source| Error::Host { host: host.to_owned(), source })?;
         let mut refused = None;
         for auth in candidates {
+            let credentials = match auth {
+                _ if options.withheld => Used::Withheld,
+                Login::Anonymous => Used::None,
+                Login::Basic(..) => Used::Found,
+            };
             let mut registry = Self {
                 client: client(options, scheme == "https")?,
                 image: image.clone(),
@@ -96,8 +97,7 @@ impl Registry {
                 authorization: None,
                 limit: options.limits.document,
                 stall: options.limits.stall,
-                anonymous: auth == Login::Anonymous,
-                withheld: options.withheld,
+                credentials,
             };
             match registry.first(&auth).await {
                 Ok((manifest, digest)) => return Ok((registry, manifest, digest)),
@@ -107,7 +107,8 @@ impl Registry {
                 }
             }
         }
-        Err(refused.unwrap_or_else(|| CliError::input("no credentials")))
+        let credentials = Used::None;
+        Err(refused.unwrap_or_else(|| Error::Denied { registry: image.registry().to_owned(), credentials }))
     }
 
     async fn first(&mut self, auth: &Login) -> Result<(Vec<u8>, String), Refusal> {
@@ -133,17 +134,14 @@ impl Registry {
             let is_asked = response.headers().contains_key(WWW_AUTHENTICATE);
             return Ok(basic.filter(|_| is_asked));
         };
-        let host = self.image.registry();
-        let refuse = |why: String| {
-            let message = format!("{host} names the token service {realm:?}, {why}");
-            Refusal::from(
-                CliError::input(message).hint("ask the maker of the registry: its token service is not to be trusted"),
-            )
+        let registry = self.name();
+        let mut url = match Url::parse(&realm) {
+            Ok(url) => url,
+            Err(source) => return Err(Error::TokenService { registry, realm, source }.into()),
         };
-        let mut url = Url::parse(&realm).map_err(|e| refuse(format!("which is no address: {e}")))?;
         // What the registry encrypts must not be given away by its token service.
         if url.scheme() != "https" && url.scheme() != self.base.scheme() {
-            return Err(refuse("which does not speak TLS".to_owned()));
+            return Err(Error::PlainTokenService { registry, realm }.into());
         }
         url.query_pairs_mut().append_pair("scope", &format!("repository:{}:pull", self.image.repository()));
         if let Some(service) = service {
@@ -154,21 +152,23 @@ impl Registry {
         let status = response.status();
         if status != StatusCode::OK {
             return Err(match status.as_u16() {
-                400..=499 => Refusal { error: self.denied(), other_credentials: true },
-                code => Refusal::from(self.failed(code)),
+                400..=499 => self.denied(),
+                code => self.failed(code),
             });
         }
         let body = self.body(response, LONGEST_TOKEN, "the answer of its token service").await?;
         let token = serde_json::from_slice::<serde_json::Value>(&body).ok().and_then(|answer| {
             ["token", "access_token"].iter().find_map(|key| Some(answer.get(key)?.as_str()?.to_owned()))
         });
-        let token =
-            token.ok_or_else(|| CliError::input(format!("the token service of {host} answers without a token")))?;
-        Ok(Some(bearer(&token)?))
+        Ok(Some(bearer(&token.ok_or(Error::NoToken { registry })?)?))
+    }
+
+    fn name(&self) -> String {
+        self.image.registry().to_owned()
     }
 
     /// A manifest of an index.
-    pub(super) async fn manifest(&self, descriptor: &Descriptor) -> Result<Vec<u8>, CliError> {
+    pub(super) async fn manifest(&self, descriptor: &Descriptor) -> Result<Vec<u8>, Error> {
         let manifest = self.pull_manifest(&descriptor.digest).await.map_err(|refusal| refusal.error)?;
         verify(&manifest, &descriptor.digest)?;
         Ok(manifest)
@@ -183,54 +183,47 @@ impl Registry {
     /// Asks for something of the repository.
     async fn get(&self, path: &str, mut headers: HeaderMap) -> Result<Response, Refusal> {
         let url = self.base.join(&format!("{}/{path}", self.image.repository()));
-        let url = url.map_err(|e| CliError::input(format!("{path:?} cannot be asked for: {e}")))?;
+        let url = url.map_err(|source| Error::Path { path: path.to_owned(), source })?;
         headers.extend(self.authorization.clone().map(|value| (AUTHORIZATION, value)));
         let response = self.send(url, headers).await?;
         if response.status().is_success() { Ok(response) } else { Err(self.refusal(response).await) }
     }
 
-    async fn send(&self, url: Url, headers: HeaderMap) -> Result<Response, CliError> {
+    async fn send(&self, url: Url, headers: HeaderMap) -> Result<Response, Error> {
         let sent = self.client.get(url).headers(headers).send().await;
-        sent.map_err(|e| self.broken_off(&e))
+        sent.map_err(|e| self.broken_off(e))
     }
 
     /// A whole body that is no longer than it may be.
-    async fn body(&self, mut response: Response, limit: u64, what: &str) -> Result<Vec<u8>, CliError> {
+    async fn body(&self, mut response: Response, limit: u64, what: &'static str) -> Result<Vec<u8>, Error> {
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|e| self.broken_off(&e))? {
+        while let Some(chunk) = response.chunk().await.map_err(|e| self.broken_off(e))? {
             if body.len() as u64 + chunk.len() as u64 > limit {
-                return Err(CliError::input(format!(
-                    "{what} from {} is longer than {limit} bytes",
-                    self.image.registry()
-                ))
-                .hint("no image needs that much: ask its maker, or the registry's"));
+                return Err(Error::LongAnswer { what, registry: self.name(), limit });
             }
             body.extend_from_slice(&chunk);
         }
         Ok(body)
     }
 
-    fn broken_off(&self, error: &reqwest::Error) -> CliError {
-        let registry = self.image.registry();
-        if error.is_redirect() {
-            return CliError::new(
-                ErrorKind::Unreachable,
-                format!("{registry} redirects where it may not: {}", innermost_cause(error)),
-            )
-            .hint("a registry redirects a few times at most, and never from TLS to plain HTTP");
+    fn broken_off(&self, source: reqwest::Error) -> Error {
+        let registry = self.name();
+        match source {
+            source if source.is_redirect() => Error::Redirect { registry, source },
+            source if source.is_timeout() => Error::Stalled { registry },
+            source => Error::Unreachable { registry, source },
         }
-        if error.is_timeout() { stalled(registry) } else { unreachable(error, registry) }
     }
 
     /// A small blob, whole.
-    pub(super) async fn document(&self, descriptor: &Descriptor) -> Result<Vec<u8>, CliError> {
-        let too_long = || CliError::input(format!("{} is longer than {} bytes", descriptor.digest, self.limit));
+    pub(super) async fn document(&self, descriptor: &Descriptor) -> Result<Vec<u8>, Error> {
+        let limit = self.limit;
         let mut blob = self.blob(descriptor).await?;
         let mut bytes = Vec::new();
         while let Some(chunk) = blob.chunks.recv().await {
             bytes.extend_from_slice(&chunk?);
-            if bytes.len() as u64 > self.limit {
-                return Err(too_long());
+            if bytes.len() as u64 > limit {
+                return Err(Error::LongDocument { digest: descriptor.digest.clone(), limit });
             }
         }
         verify(&bytes, &descriptor.digest)?;
@@ -238,18 +231,20 @@ impl Registry {
     }
 
     /// A blob as it arrives. Its digest is for the reader to check.
-    pub(super) async fn blob(&self, descriptor: &Descriptor) -> Result<Download, CliError> {
+    pub(super) async fn blob(&self, descriptor: &Descriptor) -> Result<Download, Error> {
         let response = self.get(&format!("blobs/{}", descriptor.digest), HeaderMap::new()).await;
         let mut response = response.map_err(|refusal| refusal.error)?;
         let (sender, chunks) = mpsc::channel(CHUNKS);
-        let (registry, digest, stall) = (self.image.registry().to_owned(), descriptor.digest.clone(), self.stall);
+        let (registry, digest, stall) = (self.name(), descriptor.digest.clone(), self.stall);
         let task = tokio::spawn(async move {
             loop {
                 let chunk = match tokio::time::timeout(stall, response.chunk()).await {
                     Ok(Ok(None)) => return,
                     Ok(Ok(Some(bytes))) => Ok(bytes),
-                    Ok(Err(e)) => Err(broken(&e, &registry, &digest)),
-                    Err(_) => Err(stalled(&registry)),
+                    Ok(Err(source)) if !source.is_timeout() => {
+                        Err(Error::BrokenOff { registry: registry.clone(), digest: digest.clone(), source })
+                    }
+                    Ok(Err(_)) | Err(_) => Err(Error::Stalled { registry: registry.clone() }),
                 };
                 let last = chunk.is_err();
                 if sender.send(chunk).await.is_err() || last {
@@ -261,90 +256,62 @@ impl Registry {
     }
 
     /// The credentials do not let us pull.
-    fn denied(&self) -> CliError {
-        let registry = self.image.registry();
-        let what = format!("docker login {registry}");
-        let hint = if self.withheld {
-            format!(
-                "name a pull secret in the CatalogSource, or correct it; with --local-credentials your own login ({what}) counts, too"
-            )
-        } else if self.anonymous {
-            format!("log in first ({what}), or name a pull secret: no credentials for {registry} were found")
-        } else {
-            format!("the credentials for {registry} may not pull this image ({what} again, or correct the pull secret)")
-        };
-        CliError::input(format!("{registry} does not let us pull the image")).hint(hint)
+    fn denied(&self) -> Refusal {
+        let error = Error::Denied { registry: self.name(), credentials: self.credentials };
+        Refusal { error, other_credentials: true }
     }
 
-    fn failed(&self, code: u16) -> CliError {
-        let registry = self.image.registry();
-        CliError::new(ErrorKind::Unreachable, format!("{registry} failed with HTTP status {code}"))
-            .hint("try again later")
+    fn no_image(&self, by_registry: bool) -> Refusal {
+        Refusal { error: Error::NoImage { registry: self.name(), by_registry }, other_credentials: true }
     }
 
-    /// A refusal as a sentence.
+    fn failed(&self, code: u16) -> Refusal {
+        Error::Failed { registry: self.name(), code }.into()
+    }
+
+    /// What a response that is no success means.
     async fn refusal(&self, response: Response) -> Refusal {
-        let registry = self.image.registry();
         let status = response.status().as_u16();
         let body = self.body(response, LONGEST_REFUSAL, "the refusal").await.unwrap_or_default();
         let answer: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
         let text = |path: &str| answer.pointer(path).and_then(serde_json::Value::as_str).unwrap_or_default();
-        let with_others = |error| Refusal { error, other_credentials: true };
         match text("/errors/0/code").to_ascii_uppercase().as_str() {
-            "UNAUTHORIZED" | "DENIED" => with_others(self.denied()),
-            "MANIFEST_UNKNOWN" | "NAME_UNKNOWN" | "NOT_FOUND" => {
-                with_others(CliError::input(format!("{registry} has no such image")).hint(
-                    "compare name and tag with what was pushed; some registries say the same of images that need a login",
-                ))
-            }
-            "BLOB_UNKNOWN" => {
-                let message = format!("{registry} has the image's manifest, but not all of its layers");
-                Refusal::from(CliError::input(message).hint("push the image again"))
-            }
+            "UNAUTHORIZED" | "DENIED" => self.denied(),
+            "MANIFEST_UNKNOWN" | "NAME_UNKNOWN" | "NOT_FOUND" => self.no_image(true),
+            "BLOB_UNKNOWN" => Error::NoLayer { registry: self.name() }.into(),
             "" => match status {
-                401 | 403 => with_others(self.denied()),
-                404 => {
-                    let hint = "compare its name with what was pushed, and the host with that of a registry";
-                    with_others(CliError::input(format!("{registry} has no such image")).hint(hint))
-                }
-                code => Refusal::from(self.failed(code)),
+                401 | 403 => self.denied(),
+                404 => self.no_image(false),
+                code => self.failed(code),
             },
             code => {
-                let message: String = text("/errors/0/message").chars().take(300).collect();
-                let told = format!("{registry} refused with an error: {code}: {message}");
-                Refusal::from(CliError::new(ErrorKind::Unreachable, told))
+                let message = text("/errors/0/message").chars().take(300).collect();
+                Error::Refused { registry: self.name(), code: code.to_owned(), message }.into()
             }
         }
     }
 }
 
-fn basic(user: &str, password: &str) -> Result<HeaderValue, CliError> {
+fn basic(user: &str, password: &str) -> Result<HeaderValue, Error> {
     let encoded = STANDARD.encode(format!("{user}:{password}"));
-    secret(&format!("Basic {encoded}"), "the credentials")
+    secret(&format!("Basic {encoded}"), "credentials")
 }
 
-fn bearer(token: &str) -> Result<HeaderValue, CliError> {
-    secret(&format!("Bearer {token}"), "the token")
+fn bearer(token: &str) -> Result<HeaderValue, Error> {
+    secret(&format!("Bearer {token}"), "token")
 }
 
-fn secret(text: &str, what: &str) -> Result<HeaderValue, CliError> {
-    let mut value = HeaderValue::from_str(text).map_err(|_| {
-        let message = format!("{what} for the registry has characters that no header can have");
-        CliError::new(ErrorKind::Unreachable, message).hint("log in again, or ask the maker of the registry")
-    })?;
+fn secret(text: &str, what: &'static str) -> Result<HeaderValue, Error> {
+    let mut value = HeaderValue::from_str(text).map_err(|_| Error::Header { what })?;
     value.set_sensitive(true);
     Ok(value)
 }
 
 /// A client whose waits are bounded, and which redirects lead from TLS to TLS only. It sends credentials to no other host.
-fn client(options: &Options, is_encrypted: bool) -> Result<Client, CliError> {
-    let refused = |e: reqwest::Error| {
-        CliError::input(format!("cannot use the certificate authorities: {}", innermost_cause(&e)))
-            .hint("they are certificates in PEM")
-    };
+fn client(options: &Options, is_encrypted: bool) -> Result<Client, Error> {
     let mut authorities = Vec::new();
     for authority in pem_blocks(&options.certificate_authorities) {
-        authorities.push(reqwest::Certificate::from_pem(authority.as_bytes()).map_err(refused)?);
+        authorities.push(reqwest::Certificate::from_pem(authority.as_bytes()).map_err(Error::Authorities)?);
     }
     let redirects = Policy::custom(move |attempt| {
         if attempt.previous().len() > REDIRECTS {
@@ -363,7 +330,7 @@ fn client(options: &Options, is_encrypted: bool) -> Result<Client, CliError> {
         .referer(false)
         .user_agent(concat!("kubectl-olm/", env!("CARGO_PKG_VERSION")))
         .build()
-        .map_err(refused)
+        .map_err(Error::Authorities)
 }
 
 fn pem_blocks(pem: &[u8]) -> Vec<String> {
@@ -372,36 +339,9 @@ fn pem_blocks(pem: &[u8]) -> Vec<String> {
     text.split_inclusive(END).filter(|block| block.contains(END)).map(str::to_owned).collect()
 }
 
-fn stalled(registry: &str) -> CliError {
-    CliError::new(ErrorKind::Unreachable, format!("{registry} accepted the request and then sent nothing"))
-        .hint("try again later, or ask another registry")
-}
-
-fn unreachable(error: &dyn std::error::Error, registry: &str) -> CliError {
-    let cause = innermost_cause(error);
-    let hint = if cause.contains("certificate") || cause.contains("UnknownIssuer") {
-        "trust the registry's certificate authority (--registry-ca FILE)".to_owned()
-    } else if cause.contains("InvalidContentType") || cause.contains("corrupt message") {
-        format!("the registry seems to speak plain HTTP: if that is meant, say --plain-http {registry}")
-    } else {
-        "see whether name and port are right and the network leads there".to_owned()
-    };
-    CliError::new(ErrorKind::Unreachable, format!("{registry} cannot be reached: {cause}")).hint(hint).caused_by(error)
-}
-
-fn broken(error: &reqwest::Error, registry: &str, digest: &str) -> CliError {
-    if error.is_timeout() {
-        return stalled(registry);
-    }
-    let cause = innermost_cause(error);
-    CliError::new(ErrorKind::Unreachable, format!("layer {digest} from {registry} broke off: {cause}"))
-        .hint("try again")
-        .caused_by(error)
-}
-
 /// A blob on its way. Dropping it ends the request.
 pub(super) struct Download {
-    chunks: mpsc::Receiver<Result<Bytes, CliError>>,
+    chunks: mpsc::Receiver<Result<Bytes, Error>>,
     current: Bytes,
     task: AbortHandle,
 }

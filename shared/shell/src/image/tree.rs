@@ -8,9 +8,8 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::Limits;
-use super::layer::{Entry, from_io, too_much};
-use crate::error::CliError;
+use super::layer::Entry;
+use super::{Error, Excess, Limits};
 
 /// Marks what a layer deletes.
 const WHITEOUT: &str = ".wh.";
@@ -92,14 +91,13 @@ impl Tree {
         folders: &[(String, &'static str)],
         named_by: &'static str,
         limits: &Limits,
-    ) -> Result<Self, CliError> {
-        fs::create_dir_all(&staging).map_err(|e| CliError::from(e).at(staging.display()))?;
+    ) -> Result<Self, Error> {
+        fs::create_dir_all(&staging).map_err(|source| Error::File { path: staging.clone(), source })?;
         let folders = folders
             .iter()
             .map(|(folder, name)| {
-                normal(folder).map(|folder| (folder, *name)).ok_or_else(|| {
-                    CliError::input(format!("{named_by} names the folder {folder:?}, which is outside of it"))
-                })
+                let outside = || Error::FolderOutside { named_by, folder: folder.clone() };
+                normal(folder).map(|folder| (folder, *name)).ok_or_else(outside)
             })
             .collect::<Result<_, _>>()?;
         Ok(Self {
@@ -125,15 +123,14 @@ impl Tree {
     }
 
     /// Applies one entry.
-    pub(super) fn apply(&mut self, entry: &Entry<'_>, content: &mut dyn Read) -> Result<(), CliError> {
+    pub(super) fn apply(&mut self, entry: &Entry<'_>, content: &mut dyn Read) -> Result<(), Error> {
         let (Entry::File { path, .. }
         | Entry::Folder { path }
         | Entry::Link { path, .. }
         | Entry::HardLink { path, .. }
         | Entry::Special { path }) = entry;
         let Some(path) = normal(path) else {
-            return Err(CliError::input(format!("the image has an entry {path:?}, which leads out of the image"))
-                .hint("do not use this image: it was made to write where it should not"));
+            return Err(Error::LeadsOut((*path).to_owned()));
         };
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
         if name == OPAQUE {
@@ -150,7 +147,7 @@ impl Tree {
             return Ok(());
         }
         if path.split('/').count() > DEEPEST {
-            return Err(too_much(&format!("a path of more than {DEEPEST} folders")));
+            return Err(Error::TooMuch(Excess::Depth(DEEPEST)));
         }
         match entry {
             Entry::File { path: shown, size } => self.file(&path, shown, *size, content),
@@ -186,19 +183,16 @@ impl Tree {
         }
     }
 
-    fn file(&mut self, path: &str, shown: &str, size: u64, content: &mut dyn Read) -> Result<(), CliError> {
+    fn file(&mut self, path: &str, shown: &str, size: u64, content: &mut dyn Read) -> Result<(), Error> {
         if size > self.kept_left {
-            return Err(too_much(&format!(
-                "{shown} of {size} bytes, which is more than the {} that may be kept",
-                self.kept
-            )));
+            return Err(Error::TooMuch(Excess::File { path: shown.to_owned(), size, most: self.kept }));
         }
         self.charge(size)?;
         let number = self.number();
         let mut file = File::create_new(self.stored(number))?;
-        let written = io::copy(content, &mut file).map_err(|e| from_io(&e))?;
-        if written != size {
-            return Err(CliError::input(format!("{shown} in a layer breaks off after {written} of {size} bytes")));
+        let got = io::copy(content, &mut file)?;
+        if got != size {
+            return Err(Error::ShortFile { path: shown.to_owned(), got, size });
         }
         self.put(path.to_owned(), Node::File(number))
     }
@@ -212,11 +206,8 @@ impl Tree {
         self.staging.join(number.to_string())
     }
 
-    fn charge(&mut self, bytes: u64) -> Result<(), CliError> {
-        self.kept_left = self
-            .kept_left
-            .checked_sub(bytes)
-            .ok_or_else(|| too_much(&format!("more than {} bytes to be kept", self.kept)))?;
+    fn charge(&mut self, bytes: u64) -> Result<(), Error> {
+        self.kept_left = self.kept_left.checked_sub(bytes).ok_or(Error::TooMuch(Excess::Bytes(self.kept)))?;
         Ok(())
     }
 
@@ -231,7 +222,7 @@ impl Tree {
     }
 
     /// In place of what had the name, and of files that stand where it needs folders.
-    fn put(&mut self, path: String, kind: Node) -> Result<(), CliError> {
+    fn put(&mut self, path: String, kind: Node) -> Result<(), Error> {
         self.count()?;
         let mut above = path.as_str();
         while let Some((parent, _)) = above.rsplit_once('/') {
@@ -256,11 +247,8 @@ impl Tree {
     }
 
     /// Counts one more file, folder or link.
-    fn count(&mut self) -> Result<(), CliError> {
-        self.entries_left = self
-            .entries_left
-            .checked_sub(1)
-            .ok_or_else(|| too_much(&format!("more than {} files to be kept", self.entries)))?;
+    fn count(&mut self) -> Result<(), Error> {
+        self.entries_left = self.entries_left.checked_sub(1).ok_or(Error::TooMuch(Excess::Files(self.entries)))?;
         Ok(())
     }
 
@@ -290,16 +278,12 @@ impl Tree {
     }
 
     /// Gives everything its name below `root`, and tells what was left out.
-    pub(super) fn build(mut self, root: &Path) -> Result<Vec<String>, CliError> {
+    pub(super) fn build(mut self, root: &Path) -> Result<Vec<String>, Error> {
         self.nodes.next_layer();
         let folders = self.folders.clone();
         for (folder, name) in &folders {
             if self.nodes.below(folder).next().is_none() && self.nodes.get(folder).is_none() {
-                return Err(CliError::input(format!(
-                    "{} names the folder /{folder}, which is not there",
-                    self.named_by
-                ))
-                .hint("a folder that is a link in the image, or on a volume, is not followed"));
+                return Err(Error::NoFolder { named_by: self.named_by, folder: folder.clone() });
             }
             fs::create_dir_all(root.join(name))?;
         }
@@ -436,7 +420,7 @@ mod tests {
         Tree::new(folder.join("files"), &folders, "a label", &Limits::default()).unwrap()
     }
 
-    fn apply(tree: &mut Tree, path: &str) -> Result<(), CliError> {
+    fn apply(tree: &mut Tree, path: &str) -> Result<(), Error> {
         let entry = Entry::File { path, size: 1 };
         if path.ends_with('/') {
             tree.apply(&Entry::Folder { path }, &mut io::empty())
@@ -457,7 +441,7 @@ mod tests {
         apply(&mut tree, &deep(0)).unwrap();
         apply(&mut tree, &deep(1)).unwrap();
         let error = apply(&mut tree, &deep(2)).unwrap_err();
-        assert!(error.message.contains("more than 20 files"), "{error:?}");
+        assert!(matches!(error, Error::TooMuch(Excess::Files(20))), "{error:?}");
     }
 
     /// Whiteouts in a layer with many paths of its own look at those of lower layers only, and at each of them once.
@@ -492,7 +476,7 @@ mod tests {
         let deep = |parts: usize| format!("configs/{}x", "d/".repeat(parts));
         assert!(apply(&mut tree, &deep(DEEPEST - 2)).is_ok());
         let error = apply(&mut tree, &deep(DEEPEST - 1)).unwrap_err();
-        assert!(error.message.contains("a path of more than 64 folders"), "{error:?}");
+        assert!(matches!(error, Error::TooMuch(Excess::Depth(64))), "{error:?}");
         // A link that is followed for long is left out, and so are those behind it.
         let around = "d/../".repeat(600) + "x";
         for n in 0..LINK_STEPS / 1000 {

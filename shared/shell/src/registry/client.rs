@@ -25,7 +25,7 @@ use super::convert;
 use super::proto::registry_client::RegistryClient;
 use super::proto::{GetPackageRequest, ListBundlesRequest};
 use super::share::{Full, Share};
-use crate::error::innermost_cause;
+use crate::causes::innermost;
 
 /// Limits and delays of a client.
 #[derive(Clone, Copy, Debug)]
@@ -306,7 +306,7 @@ async fn connect(address: &str, settings: &Settings) -> Result<(Channel, oneshot
         }
     });
     let endpoint = Endpoint::from(uri).connect_timeout(settings.connect_timeout);
-    let channel = endpoint.connect_with_connector(connector).await.map_err(|e| innermost_cause(&e))?;
+    let channel = endpoint.connect_with_connector(connector).await.map_err(|e| innermost(&e))?;
     Ok((channel, lost))
 }
 

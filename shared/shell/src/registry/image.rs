@@ -58,7 +58,7 @@ async fn pull(
     disk: Option<&mut Share>,
 ) -> Result<Content, CliError> {
     let wanted = Wanted::catalog(catalog_dir);
-    let Some(disk) = disk else { return image::pull(location, wanted, options).await };
+    let Some(disk) = disk else { return Ok(image::pull(location, wanted, options).await?) };
     let full = |e: Full| CliError::input(e.to_string()).hint("delete or divide catalogs of the namespace");
     let limits = Limits { kept: options.limits.kept.min(TENANT_IMAGE), ..options.limits };
     let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -81,7 +81,7 @@ pub async fn unpack(location: &Location, options: &Options) -> Unpacked {
     let limits = Limits { kept: options.limits.kept.min(BUNDLE_BYTES), ..options.limits };
     let content = match image::pull(location, Wanted::Bundle, &Options { limits, ..options.clone() }).await {
         Ok(content) => content,
-        Err(error) => return failed(&error),
+        Err(error) => return failed(&error.into()),
     };
     let read = tokio::task::spawn_blocking(move || files(&content.root).map(|files| Unpacked::of_files(&files))).await;
     match read {
