@@ -7,11 +7,11 @@ use std::time::Duration;
 use olm_core::bundle::{Bundle, File, Unpacked};
 use olm_shell::catalog::Ref;
 use olm_shell::catalog::render::{self, Filter, MigrationLevel};
+use olm_shell::cli::errors::unpacked as unpacked_or_why;
 use olm_shell::cli::flags::{ClusterFlags, DataFormat, ImageFlags};
 use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::image::{Credentials, Limits, Location, Options};
-use olm_shell::registry::image::unpack;
 use olm_shell::run;
 use olm_tests::data;
 use olm_tests::images::{Compression, Image, Layer};
@@ -51,6 +51,10 @@ const ROSE: [(&str, &str); 4] = [
 
 fn rose() -> Image {
     Image::bundle("rose", &ROSE)
+}
+
+async fn unpack(location: &Location, options: &Options) -> Unpacked {
+    unpacked_or_why(olm_shell::registry::image::unpack(location, options).await)
 }
 
 async fn unpacked(image: &Image) -> Unpacked {

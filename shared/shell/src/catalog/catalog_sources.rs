@@ -18,7 +18,7 @@ use crate::cli::flags::{ClusterFlags, NamespaceFlags};
 use crate::cli::list::{Column, Entry, ListFlags, Listing, Watched};
 use crate::cli::output;
 use crate::cli::table;
-use crate::cli::{CliError, ErrorKind, Outcome, Printer};
+use crate::cli::{CliError, ErrorKind, Outcome, Printer, errors};
 use crate::cluster::api::{Api, ListQuery, Resource, WatchEvent};
 use crate::cluster::fetch_catalog::{self, Fetched};
 use crate::cluster::follow;
@@ -82,7 +82,7 @@ pub(super) fn read(named: &Named, images: &image::Options) -> Result<Fetched, Cl
             )
             .hint("kubectl olm catalog list -A lists all CatalogSources; write one as catalogsource/NAMESPACE/NAME")
         })?;
-        fetch_catalog::fetch(&api, images, &source).await
+        Ok(fetch_catalog::fetch(&api, images, &source).await?)
     })
 }
 
@@ -229,7 +229,8 @@ impl Lister<'_> {
     /// Returns the number of packages, if it is shown.
     async fn count(&self, source: &Value) -> Option<Result<usize, String>> {
         if self.options.list.wants_table() {
-            Some(fetch_catalog::packages(&self.api, &self.options.images, source).await)
+            let counted = fetch_catalog::packages(&self.api, &self.options.images, source).await;
+            Some(counted.map_err(|error| error.status_message(errors::hint)))
         } else {
             None
         }

@@ -239,7 +239,10 @@ impl Reader<'_> {
                 Fetched::Snapshot(snapshot) => self.snapshot(named, &snapshot)?,
                 Fetched::Image(image) => self.content(&image.0, "", image.1)?,
             },
-            Ref::Address(address) => self.snapshot(named, &*block_on(fetch_catalog::dial(address))?)?,
+            Ref::Address(address) => {
+                let read = block_on(async { Ok::<_, CliError>(fetch_catalog::dial(address).await?) });
+                self.snapshot(named, &*read?)?;
+            }
         }
         Ok(())
     }
@@ -352,8 +355,8 @@ fn pull(image: &str, options: &image::Options) -> Result<Vec<Value>, String> {
     if content.kind == Kind::Bundle {
         return bundle(&location, image, &content).map(|(_, blob)| vec![blob]).map_err(|finding| finding.message);
     }
-    let items = dir::content_items(&content.root, Path::new(image)).map_err(told)?;
-    let blobs = read::index(items).map_err(told)?;
+    let items = dir::content_items(&content.root, Path::new(image)).map_err(|e| told(e.into()))?;
+    let blobs = read::index(items).map_err(|e| told(e.into()))?;
     blobs.blobs(MigrationLevel::None).map(|blob| blob.map(|b| b.0).map_err(|finding| finding.message)).collect()
 }
 

@@ -6,13 +6,17 @@ use std::path::Path;
 
 use docker_credential::CredentialRetrievalError;
 use kube::config::KubeconfigError;
+use olm_core::bundle::Unpacked;
 
 use crate::causes::innermost;
+use crate::cluster;
 use crate::cluster::api::status;
+use crate::cluster::endpoints::service;
 use crate::cluster::request_error::{Place, RequestError};
 use crate::error::{CliError, ErrorKind};
 use crate::image::{self, BUNDLE_LABEL, CATALOG_LABEL, DATABASE_LABEL, LayoutError};
 use crate::observe::Gap;
+use crate::registry;
 
 /// What to do when there is no answer.
 const IS_IT_UP: &str = "is the cluster up, and is this the right context? kubectl config current-context";
@@ -96,6 +100,85 @@ impl From<kube::Error> for CliError {
     }
 }
 
+impl From<&registry::Error> for CliError {
+    fn from(error: &registry::Error) -> Self {
+        use registry::Error as E;
+        let kind = match error {
+            E::Pull(error) => return error.into(),
+            E::Task(_) => ErrorKind::Internal,
+            _ if error.is_transient() => ErrorKind::Io,
+            _ => ErrorKind::Input,
+        };
+        let hint = match error {
+            E::Full(_) => Some("delete or divide catalogs of the namespace"),
+            E::TooManyValues(_) => Some("no public catalog needs that many: divide it, or ask its maker what is in it"),
+            E::Certificate { .. } => Some("both are PEM files: a certificate chain and its private key"),
+            _ => None,
+        };
+        mapped(kind, error, error.place(), hint.map(str::to_owned))
+    }
+}
+
+impl From<&cluster::Error> for CliError {
+    fn from(error: &cluster::Error) -> Self {
+        use cluster::Error as E;
+        let kind = match error {
+            E::Registry(error) => return error.into(),
+            E::Image(error) => return error.into(),
+            E::CatalogSource { source, .. } => {
+                let Self { kind, hints, causes, .. } = (&**source).into();
+                return Self { hints, causes, ..mapped(kind, error, error.place(), None) };
+            }
+            E::PullSecret { .. } | E::ConfigMap { .. } | E::NoConfigMap { .. } => ErrorKind::Api,
+            E::Panicked(_) => ErrorKind::Internal,
+            _ if error.is_transient() => ErrorKind::Unreachable,
+            _ => ErrorKind::Input,
+        };
+        let hint = match error {
+            E::Spec(_) => Some("correct the CatalogSource".to_owned()),
+            E::AddressOfCluster(address) => service(address).map(|(namespace, service, port)| {
+                format!(
+                    "run kubectl port-forward -n {namespace} service/{service} {port}:{port}, and name grpc://localhost:{port}"
+                )
+            }),
+            E::Address { .. } => Some("an address is written as host:port".to_owned()),
+            E::NoCatalog { .. } | E::Silent { .. } => {
+                Some("is a registry served there? kubectl olm catalog serve and opm serve do".to_owned())
+            }
+            _ => None,
+        };
+        mapped(kind, error, error.place(), hint)
+    }
+}
+
+/// Defines the conversion of an error from that of its reference.
+macro_rules! by_reference {
+    ($($error:ty),*) => {
+        $(impl From<$error> for CliError {
+            fn from(error: $error) -> Self {
+                (&error).into()
+            }
+        })*
+    };
+}
+
+by_reference!(image::Error, image::PullError, registry::Error, cluster::Error);
+
+fn mapped(kind: ErrorKind, error: &dyn std::error::Error, place: Option<String>, hint: Option<String>) -> CliError {
+    let told = CliError::new(kind, error.to_string()).caused_by(error);
+    CliError { location: place, hints: hint.into_iter().collect(), ..told }
+}
+
+/// What to try after an error, for messages in the status of an object.
+pub fn hint(error: &cluster::Error) -> Option<String> {
+    CliError::from(error).hints.into_iter().next()
+}
+
+/// What became of an attempt to unpack a bundle image, errors included.
+pub fn unpacked(unpacked: Result<Unpacked, registry::Error>) -> Unpacked {
+    unpacked.unwrap_or_else(|error| cluster::Error::from(error).unpacked(hint))
+}
+
 /// What to do about a response, a file or an image that is no image.
 const SEE_MANIFEST: &str = "skopeo inspect --raw docker://IMAGE shows what is there";
 
@@ -109,23 +192,12 @@ impl From<&image::Error> for CliError {
             _ if error.is_transient() => ErrorKind::Unreachable,
             _ => ErrorKind::Input,
         };
-        let told = Self { hints: image_hint(error).into_iter().collect(), ..Self::new(kind, error.to_string()) };
-        let told = told.caused_by(error);
-        match error.file() {
-            Some(file) => told.at(file.display()),
-            None => told,
-        }
+        mapped(kind, error, error.file().map(|file| file.display().to_string()), image_hint(error))
     }
 }
 
-impl From<image::Error> for CliError {
-    fn from(error: image::Error) -> Self {
-        (&error).into()
-    }
-}
-
-impl From<image::PullError> for CliError {
-    fn from(error: image::PullError) -> Self {
+impl From<&image::PullError> for CliError {
+    fn from(error: &image::PullError) -> Self {
         Self::from(error.error()).at(error.place())
     }
 }

@@ -19,7 +19,7 @@ pub mod columns;
 pub mod confirm;
 pub mod connect;
 pub mod data;
-pub(crate) mod errors;
+pub mod errors;
 pub mod findings;
 pub mod flags;
 pub mod jsonpath;

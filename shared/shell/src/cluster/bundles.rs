@@ -10,8 +10,9 @@ use olm_core::world::{Fact, FactKey};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
+use super::error::{Error, Hint};
 use super::puller::Puller;
-use super::supervise::guarded;
+use super::supervise::guarded_result;
 use crate::registry;
 
 /// How many bundle images are pulled at a time for each namespace: a slow registry holds up the one that uses it.
@@ -20,6 +21,7 @@ const AT_A_TIME: usize = 4;
 /// Bundle images on their way.
 pub(super) struct Bundles {
     puller: Puller,
+    hint: Hint,
     events: mpsc::UnboundedSender<Event>,
     /// By namespace.
     slots: BTreeMap<String, Arc<Semaphore>>,
@@ -27,8 +29,8 @@ pub(super) struct Bundles {
 }
 
 impl Bundles {
-    pub(super) fn new(puller: Puller, events: mpsc::UnboundedSender<Event>) -> Self {
-        Self { puller, events, slots: BTreeMap::new(), tasks: BTreeMap::new() }
+    pub(super) fn new(puller: Puller, hint: Hint, events: mpsc::UnboundedSender<Event>) -> Self {
+        Self { puller, hint, events, slots: BTreeMap::new(), tasks: BTreeMap::new() }
     }
 
     /// Begins an attempt, and tells the planner of it now and when it has ended.
@@ -37,12 +39,13 @@ impl Bundles {
         learn(&self.events, image, Some(begun.clone()));
         let slots = self.slots.entry(image.namespace.clone()).or_insert_with(|| Arc::new(Semaphore::new(AT_A_TIME)));
         let (puller, events, slots) = (self.puller.clone(), self.events.clone(), slots.clone());
-        let (asked, begun) = (image.clone(), begun.clone());
+        let (asked, begun, hint) = (image.clone(), begun.clone(), self.hint);
         let task = tokio::spawn(async move {
             // The semaphore is never closed.
             let _slot = slots.acquire().await;
             // What panics once may not the next time: plans say when that is.
-            let unpacked = guarded(pull(&puller, &asked, &begun.secrets)).await.unwrap_or_else(Unpacked::Later);
+            let unpacked = guarded_result(pull(&puller, &asked, &begun.secrets)).await;
+            let unpacked = unpacked.unwrap_or_else(|error| error.unpacked(hint));
             learn(&events, &asked, Some(begun.end(Timestamp::now(), unpacked)));
         });
         self.tasks.insert(image.clone(), task);
@@ -72,15 +75,10 @@ fn learn(events: &mpsc::UnboundedSender<Event>, image: &BundleImage, unpacking: 
     let _ = events.send(Event::Learned(FactKey::Bundle(image.clone()), unpacking.map(Fact::Bundle)));
 }
 
-async fn pull(puller: &Puller, image: &BundleImage, secrets: &[String]) -> Unpacked {
-    let location = match Puller::location(&image.image) {
-        Ok(location) => location,
-        Err(error) => return registry::image::failed(&error),
-    };
-    match puller.options(&image.catalog_namespace, secrets).await {
-        Ok(options) => registry::image::unpack(&location, &options).await,
-        Err(error) => registry::image::failed(&error),
-    }
+async fn pull(puller: &Puller, image: &BundleImage, secrets: &[String]) -> Result<Unpacked, Error> {
+    let location = Puller::location(&image.image)?;
+    let options = puller.options(&image.catalog_namespace, secrets).await?;
+    Ok(registry::image::unpack(&location, &options).await?)
 }
 
 #[cfg(test)]
@@ -102,7 +100,7 @@ mod tests {
         let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
         let api = Api::new(kube::Client::try_from(nowhere).unwrap());
         let (events, seen) = mpsc::unbounded_channel();
-        (Bundles::new(Puller::new(api, &Options::default()), events), seen)
+        (Bundles::new(Puller::new(api, &Options::default()), |_| None, events), seen)
     }
 
     async fn learned(seen: &mut mpsc::UnboundedReceiver<Event>) -> (BundleImage, Option<Unpacking>) {

@@ -18,11 +18,11 @@ use tokio::task::JoinHandle;
 
 use super::api::{Api, ListQuery, Resource, WatchEvent};
 use super::endpoints;
+use super::error::{Error, Hint};
 use super::metrics::Metrics;
-use super::puller::{Puller, status_message};
-use super::supervise::{guarded, supervised};
+use super::puller::Puller;
+use super::supervise::{guarded_result, supervised};
 use super::watcher::{Step, Watcher};
-use crate::error::{CliError, ErrorKind};
 use crate::image::{self, Content, Location};
 use crate::registry;
 use crate::registry::client::{Client, Observation, Settings};
@@ -42,12 +42,21 @@ pub struct Catalogs {
     /// The namespace whose catalogs every namespace sees.
     global: String,
     images: image::Options,
+    hint: Hint,
 }
 
 impl Catalogs {
     /// Reads the directories of `--catalog`. A catalog without a namespace is one of the global namespace. `images` says how
     /// catalog images are pulled.
-    pub fn read(directories: &[CatalogDirectory], global: &str, images: image::Options) -> Result<Self, CliError> {
+    ///
+    /// # Errors
+    /// A directory cannot be read.
+    pub fn read(
+        directories: &[CatalogDirectory],
+        global: &str,
+        images: image::Options,
+        hint: Hint,
+    ) -> Result<Self, registry::Error> {
         let mut local = Vec::new();
         for CatalogDirectory { name, namespace, directory } in directories {
             let loaded = registry::dir::load(directory)?;
@@ -55,7 +64,12 @@ impl Catalogs {
             let namespace = namespace.as_deref().unwrap_or(global);
             local.push((FactKey::Catalog(namespace.to_owned(), name.clone()), Arc::new(loaded.snapshot)));
         }
-        Ok(Self { local, global: global.to_owned(), images })
+        Ok(Self { local, global: global.to_owned(), images, hint })
+    }
+
+    /// What to try after an error, for messages.
+    pub(super) fn hint(&self) -> Hint {
+        self.hint
     }
 
     /// Pulls bundle images as catalog images are pulled.
@@ -70,9 +84,9 @@ impl Catalogs {
             // The receiver is gone only when the process stops.
             let _ = events.send(Event::Learned(key, Some(Fact::Catalog(fact))));
         }
-        let Self { global, images, .. } = self;
+        let Self { global, images, hint, .. } = self;
         let (tenants, connected, reading) = (Quota::new(), BTreeMap::new(), TenantRuntime::default());
-        Connections { api, global, images, tenants, events, metrics, reading, connected }
+        Connections { api, global, images, hint, tenants, events, metrics, reading, connected }
     }
 }
 
@@ -81,6 +95,7 @@ pub(super) struct Connections {
     api: Api,
     global: String,
     images: image::Options,
+    hint: Hint,
     /// For the catalogs of all other namespaces.
     tenants: Quota,
     events: mpsc::UnboundedSender<Event>,
@@ -183,7 +198,7 @@ impl Connections {
                             dial(api, address, tenant, runtime.clone(), refresh.clone(), sender.clone())
                         }
                     },
-                    move |error| failed(&sender, error),
+                    move |error| failed(&sender, error.to_string()),
                 ))
             }
             Target::Image { reference, catalog_dir, secrets } => {
@@ -195,6 +210,7 @@ impl Connections {
                     secrets: secrets.clone(),
                     refresh: refresh.clone(),
                     sender,
+                    hint: self.hint,
                     held: None,
                 };
                 tokio::spawn(reader.run(reference.clone()))
@@ -210,7 +226,7 @@ impl Connections {
                             follow(api, namespace, name, tenant.clone(), runtime.clone(), sender.clone())
                         }
                     },
-                    move |error| failed(&sender, error),
+                    move |error| failed(&sender, error.to_string()),
                 ))
             }
         };
@@ -261,7 +277,7 @@ async fn dial(
     runtime: Handle,
     refresh: Arc<Notify>,
     sender: watch::Sender<Observed>,
-) -> Result<(), String> {
+) -> Result<(), Error> {
     let share = move || tenant.as_ref().map(|(quota, namespace)| quota.shares(namespace).memory);
     let client = {
         let _entered = runtime.enter();
@@ -282,7 +298,7 @@ async fn dial(
         });
         tokio::select! {
             // Whoever reads it has ended, which it does only when it fails.
-            changed = seen.changed() => changed.map_err(|_| "the connection to the registry ended".to_owned())?,
+            changed = seen.changed() => changed.map_err(|_| Error::Ended)?,
             () = refresh.notified() => client.refresh(),
             () = backends.replaced() => client.reconnect(),
         }
@@ -299,6 +315,7 @@ struct ImageReader {
     secrets: Vec<String>,
     refresh: Arc<Notify>,
     sender: watch::Sender<Observed>,
+    hint: Hint,
     /// The image that the content is of: its files may be read later.
     held: Option<(Content, Option<Share>)>,
 }
@@ -317,8 +334,7 @@ impl ImageReader {
                 o.state = if first { ConnectionState::Connecting } else { o.state };
                 first
             });
-            let read = guarded(self.read(&location)).await;
-            match read.unwrap_or_else(|message| Err(CliError::new(ErrorKind::Internal, message))) {
+            match guarded_result(self.read(&location)).await {
                 Ok(()) => {
                     pause = PAUSES.0;
                     self.refresh.notified().await;
@@ -335,14 +351,16 @@ impl ImageReader {
         }
     }
 
-    fn failed(&self, error: &CliError) {
-        failed(&self.sender, status_message(error));
+    fn failed(&self, error: &Error) {
+        failed(&self.sender, error.status_message(self.hint));
     }
 
-    async fn read(&mut self, location: &Location) -> Result<(), CliError> {
+    async fn read(&mut self, location: &Location) -> Result<(), Error> {
         let options = self.puller.options(&self.namespace, &self.secrets).await?;
         let known = self.held.as_ref().map(|(content, _)| content.digest.as_str());
-        if known.is_some() && known == Some(image::resolve(location, &options).await?.as_str()) {
+        if known.is_some()
+            && known == Some(image::resolve(location, &options).await.map_err(registry::Error::from)?.as_str())
+        {
             self.sender.send_modify(|o| (o.state, o.error) = (ConnectionState::Ready, None));
             return Ok(());
         }
@@ -371,7 +389,7 @@ async fn follow(
     tenant: Option<Quota>,
     runtime: Handle,
     sender: watch::Sender<Observed>,
-) -> Result<(), String> {
+) -> Result<(), Error> {
     let gvk = Gvk::new("", "v1", "ConfigMap");
     let resource = Resource { gvk: gvk.clone(), plural: "configmaps".to_owned(), namespaced: true };
     let query = ListQuery::one(&resource, &ObjectRef { gvk, namespace: namespace.clone(), name: name.clone() });
@@ -435,7 +453,7 @@ async fn report(
     target: Target,
     events: mpsc::UnboundedSender<Event>,
     metrics: Metrics,
-) -> Result<(), String> {
+) -> Result<(), Error> {
     let (mut last, mut counted) = (None, 0);
     loop {
         let Observed { state, connections, reads, snapshot, error, config_map, .. } = seen.borrow_and_update().clone();

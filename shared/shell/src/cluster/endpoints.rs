@@ -48,7 +48,7 @@ impl Watch {
 }
 
 /// Namespace, name and port of the Service that an address in a cluster is of.
-pub(super) fn service(address: &str) -> Option<(&str, &str, &str)> {
+pub(crate) fn service(address: &str) -> Option<(&str, &str, &str)> {
     let (host, port) = address.rsplit_once(':')?;
     let mut parts = host.split('.');
     let (service, namespace) = (parts.next()?, parts.next()?);

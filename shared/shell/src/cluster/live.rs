@@ -130,7 +130,7 @@ pub async fn run(
         };
         watches.spawn(supervised(begin, |_| ()));
     }
-    let bundles = Bundles::new(catalogs.puller(&api), events_in.clone());
+    let bundles = Bundles::new(catalogs.puller(&api), catalogs.hint(), events_in.clone());
     let catalogs = catalogs.start(api.clone(), events_in.clone(), options.metrics.clone());
     let mut questions = Questions::new(catalogs, bundles);
     let mut scrapes = options.metrics.scrapes();
@@ -216,7 +216,8 @@ pub async fn run(
                     let _slot = slots.acquire().await;
                     let (key, first) = (work.key.clone(), work.actions.first().cloned());
                     let done = guarded(execute(&api, &permit, work, &events_in, changes_in)).await;
-                    let _ = done_in.send(done.unwrap_or_else(|message| Done::panicked(key, first, message)));
+                    let _ =
+                        done_in.send(done.unwrap_or_else(|panicked| Done::panicked(key, first, panicked.to_string())));
                 });
             }
             // Finished tasks are forgotten here, or they would pile up.

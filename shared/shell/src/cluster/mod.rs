@@ -22,6 +22,7 @@
 //!   table    objects as the API server shows them
 //!   api      requests with whole objects as JSON
 //!     decode   answers within bounds, and each object for itself
+//!   error    why catalogs and bundles cannot be read
 //!   request_error  what was asked of the API server, and how it was refused
 //!   backoff  pauses before something is tried again; supervise: after a panic, too
 //! ```
@@ -36,7 +37,8 @@ mod complaints;
 mod copies;
 mod decode;
 mod discovery;
-mod endpoints;
+pub(crate) mod endpoints;
+mod error;
 mod execute;
 pub(crate) mod fetch_catalog;
 pub(crate) mod follow;
@@ -54,3 +56,5 @@ pub mod table;
 mod warning;
 pub(crate) mod watch;
 pub(crate) mod watcher;
+
+pub use error::{Error, Hint};

@@ -3,7 +3,7 @@
 use olm_core::api::object::{Gvk, ObjectRef};
 
 use super::api::Api;
-use crate::error::{CliError, ErrorKind};
+use super::error::Error;
 use crate::image::{self, Credentials, Location};
 
 /// Pulls images that objects of a cluster name.
@@ -20,16 +20,16 @@ impl Puller {
     }
 
     /// Where an image is: in a registry, for nobody but the user of this machine may have its files read.
-    pub(crate) fn location(reference: &str) -> Result<Location, CliError> {
-        match reference.parse()? {
+    pub(crate) fn location(reference: &str) -> Result<Location, Error> {
+        match reference.parse::<Location>()? {
             location @ Location::Registry(_) => Ok(location),
-            Location::Layout { .. } => Err(CliError::input(format!("{reference:?} is not an image reference"))),
+            Location::Layout { .. } => Err(Error::Reference(reference.to_owned())),
         }
     }
 
     /// How to pull with pull secrets of a namespace: with what they say now, then with the user's own credentials if they are lent. A secret that is
     /// missing may come later.
-    pub(crate) async fn options(&self, namespace: &str, secrets: &[String]) -> Result<image::Options, CliError> {
+    pub(crate) async fn options(&self, namespace: &str, secrets: &[String]) -> Result<image::Options, Error> {
         let mut found = Vec::new();
         for name in secrets {
             let target =
@@ -37,9 +37,9 @@ impl Puller {
             match self.api.get(&target).await {
                 Ok(Some(secret)) => found.push(secret),
                 Ok(None) => tracing::info!("pull secret {namespace}/{name} does not exist"),
-                Err(refusal) => {
-                    let message = format!("cannot read pull secret {namespace}/{name}: {}", refusal.message);
-                    return Err(CliError::new(ErrorKind::Api, message));
+                Err(status) => {
+                    let (namespace, name) = (namespace.to_owned(), name.clone());
+                    return Err(Error::PullSecret { namespace, name, status });
                 }
             }
         }
@@ -56,18 +56,10 @@ impl Puller {
         &self,
         namespace: &str,
         secrets: &[String],
-    ) -> (image::Options, Option<String>) {
+    ) -> (image::Options, Option<Error>) {
         match self.options(namespace, secrets).await {
             Ok(options) => (options, None),
-            Err(error) => (self.options.clone(), Some(error.message)),
+            Err(error) => (self.options.clone(), Some(error)),
         }
-    }
-}
-
-/// An error as one sentence for an object's status.
-pub(crate) fn status_message(error: &CliError) -> String {
-    match error.hints.first() {
-        Some(hint) => format!("{error} ({hint})"),
-        None => error.to_string(),
     }
 }

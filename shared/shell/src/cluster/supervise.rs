@@ -6,6 +6,12 @@ use std::panic::AssertUnwindSafe;
 use futures::FutureExt;
 
 use super::backoff::Backoff;
+use super::error::Error;
+
+/// A panic of a task.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it failed inside kubectl-olm: {0}")]
+pub struct Panicked(String);
 
 /// The text of a panic.
 fn text(panic: &(dyn Any + Send)) -> String {
@@ -17,24 +23,25 @@ fn text(panic: &(dyn Any + Send)) -> String {
 /// Runs something once.
 ///
 /// # Errors
-/// The text of its panic, as a sentence.
-pub(super) async fn guarded<T>(what: impl Future<Output = T>) -> Result<T, String> {
+/// It panicked.
+pub(super) async fn guarded<T>(what: impl Future<Output = T>) -> Result<T, Panicked> {
     let ended = AssertUnwindSafe(what).catch_unwind().await;
-    ended.map_err(|panic| {
-        let message = format!("it failed inside kubectl-olm: {}", text(&*panic));
-        tracing::error!("{message}");
-        message
-    })
+    ended.map_err(|panic| Panicked(text(&*panic))).inspect_err(|panicked| tracing::error!("{panicked}"))
+}
+
+/// Runs something once, of which a panic is one more error.
+pub(super) async fn guarded_result<T>(what: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    guarded(what).await?
 }
 
 /// Runs something until it ends well, and again after each failure or panic, with a pause that grows. `failed` is told of each.
-pub(super) async fn supervised<F: Future<Output = Result<(), String>>>(
+pub(super) async fn supervised<F: Future<Output = Result<(), Error>>>(
     mut begin: impl FnMut() -> F,
-    failed: impl Fn(String),
+    failed: impl Fn(Error),
 ) {
     let mut backoff = Backoff::new();
-    while let Err(message) = guarded(begin()).await.flatten() {
-        failed(message);
+    while let Err(error) = guarded_result(begin()).await {
+        failed(error);
         backoff.pause().await;
     }
 }
@@ -56,7 +63,7 @@ mod tests {
                 Ok(())
             }
         };
-        supervised(begin, |message| told.borrow_mut().push(message)).await;
+        supervised(begin, |error| told.borrow_mut().push(error.to_string())).await;
         assert_eq!(begun.get(), 2);
         assert_eq!(*told.borrow(), ["it failed inside kubectl-olm: no token"]);
     }

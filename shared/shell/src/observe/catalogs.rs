@@ -13,9 +13,9 @@ use super::gap::Gap;
 use super::state::ClusterState;
 use super::{Warn, files};
 use crate::cluster::fetch_catalog::{self, Fetched};
-use crate::error::{CliError, ErrorKind};
+use crate::error::CliError;
 use crate::registry::local::{CatalogDirectory, first_findings};
-use crate::{image, registry};
+use crate::{cluster, image, registry};
 use olm_core::settings::Settings;
 
 /// A directory, and the CatalogSource that it stands for.
@@ -81,7 +81,7 @@ impl ClusterState {
             let (namespace, name) = (object::namespace(source).to_owned(), object::name(source).to_owned());
             doing(format!("reading catalog {namespace}/{name}"));
             let read = match fetch_catalog::fetch(&api, images, source).await {
-                Ok(fetched) => content(fetched).await,
+                Ok(fetched) => content(fetched).await.map_err(cluster::Error::from),
                 Err(error) => Err(error),
             };
             let fact = match read {
@@ -90,9 +90,9 @@ impl ClusterState {
                     ..CatalogFact::new(target(source), ConnectionState::Ready, self.at)
                 },
                 Err(error) => {
-                    self.gaps.push(Gap::catalog(&namespace, &name, error.to_string()));
+                    self.gaps.push(Gap::catalog(&namespace, &name, error.text()));
                     CatalogFact {
-                        error: Some(error.to_string()),
+                        error: Some(error.text()),
                         ..CatalogFact::new(target(source), ConnectionState::TransientFailure, self.at)
                     }
                 }
@@ -102,14 +102,13 @@ impl ClusterState {
     }
 }
 
-async fn content(fetched: Fetched) -> Result<Arc<Snapshot>, CliError> {
+async fn content(fetched: Fetched) -> Result<Arc<Snapshot>, registry::Error> {
     let folder = match fetched {
         Fetched::Snapshot(snapshot) => return Ok(snapshot),
         Fetched::Image(image) => image.1,
     };
     let load = tokio::task::spawn_blocking(move || registry::dir::load_image(folder));
-    let load = load.await.map_err(|e| CliError::new(ErrorKind::Internal, e.to_string()))??;
-    Ok(Arc::new(load.snapshot))
+    Ok(Arc::new(load.await??.snapshot))
 }
 
 /// What a CatalogSource has its content from.

@@ -10,7 +10,7 @@ use olm_core::explain::{Subject, best};
 use serde_json::Value;
 
 use crate::cli::source::read_catalogs;
-use crate::cli::{CliError, ErrorKind, Printer};
+use crate::cli::{CliError, ErrorKind, Printer, errors};
 use crate::image::{self, Location};
 use crate::installplan::explain;
 use crate::observe::ClusterState;
@@ -105,7 +105,7 @@ pub(super) async fn content(
         return Ok(content);
     }
     let location: Location = entry.bundle_path.parse()?;
-    match registry::image::unpack(&location, &images.for_others()).await {
+    match errors::unpacked(registry::image::unpack(&location, &images.for_others()).await) {
         Unpacked::Content(content) => Ok(content),
         Unpacked::Refused(why) | Unpacked::Later(why) | Unpacked::NotGiven(why) => {
             Err(CliError::new(ErrorKind::Unreachable, format!("bundle {}: {why}", entry.name)).at(&entry.bundle_path))

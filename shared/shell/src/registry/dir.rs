@@ -17,9 +17,9 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use olm_core::catalog::{CatalogIndex, Loaded, Parsed};
 use olm_core::finding::Finding;
 
+use super::Error;
 use super::read::{self, Item};
 use super::share::Share;
-use crate::error::{CliError, ErrorKind};
 use crate::image::Content;
 
 const IGNORE_FILE: &str = ".indexignore";
@@ -44,43 +44,43 @@ enum Origin {
 }
 
 /// Reads a catalog directory that the user names. What is wrong with single files, bundles and packages is among the findings.
-pub fn load(directory: &Path) -> Result<Loaded, CliError> {
+pub fn load(directory: &Path) -> Result<Loaded, Error> {
     Ok(index(directory)?.load())
 }
 
 /// Reads a catalog directory that comes from an image or was gathered: nothing outside of it is read.
-pub fn load_content(directory: &Path) -> Result<Loaded, CliError> {
+pub fn load_content(directory: &Path) -> Result<Loaded, Error> {
     Ok(read::index(content_items(directory, directory)?)?.load())
 }
 
 /// The same of a catalog whose memory is limited by what others have.
-pub(super) fn load_sharing(directory: &Path, memory: &mut Share) -> Result<Loaded, CliError> {
+pub(super) fn load_sharing(directory: &Path, memory: &mut Share) -> Result<Loaded, Error> {
     Ok(read::index_sharing(content_items(directory, directory)?, memory)?.load())
 }
 
 /// Reads the catalog of an image, which is kept for as long as something of it may be read again.
-pub fn load_image(image: Content) -> Result<Loaded, CliError> {
+pub fn load_image(image: Content) -> Result<Loaded, Error> {
     let items = content_items(&image.root, &image.root)?;
     Ok(read::index_of(items, Some(Arc::new(image)))?.load())
 }
 
 /// Reads a catalog directory that the user names, without asking yet whether its packages are sound.
-pub fn index(directory: &Path) -> Result<CatalogIndex, CliError> {
+pub fn index(directory: &Path) -> Result<CatalogIndex, Error> {
     read::index(items(directory)?)
 }
 
 /// What there is to read of a catalog directory that the user names, or of a bundle's.
-pub(crate) fn items(directory: &Path) -> Result<Vec<Item>, CliError> {
+pub(crate) fn items(directory: &Path) -> Result<Vec<Item>, Error> {
     walk(directory, directory, Origin::User)
 }
 
 /// The same, of a directory with content from elsewhere, which people know by another name.
-pub(crate) fn content_items(directory: &Path, shown: &Path) -> Result<Vec<Item>, CliError> {
+pub(crate) fn content_items(directory: &Path, shown: &Path) -> Result<Vec<Item>, Error> {
     walk(directory, shown, Origin::Content)
 }
 
-fn walk(directory: &Path, shown: &Path, origin: Origin) -> Result<Vec<Item>, CliError> {
-    let refused = |e: io::Error| CliError::new(ErrorKind::Io, format!("cannot read: {e}")).at(shown.display());
+fn walk(directory: &Path, shown: &Path, origin: Origin) -> Result<Vec<Item>, Error> {
+    let refused = |source| Error::Unreadable { path: shown.to_owned(), source };
     let root = directory.canonicalize().map_err(refused)?;
     std::fs::read_dir(&root).map_err(refused)?;
     let mut walker = Walker {

@@ -8,9 +8,8 @@ use olm_core::bundle::Unpacked;
 use olm_core::catalog::{File, Loaded};
 use olm_core::finding::Finding;
 
-use super::dir;
-use super::share::{Full, Share, Shares};
-use crate::error::{CliError, ErrorKind};
+use super::share::{Share, Shares};
+use super::{Error, dir};
 use crate::image::{self, Content, Limits, Location, Options, Wanted};
 
 /// A catalog image that was pulled and read.
@@ -33,7 +32,7 @@ pub async fn load(
     catalog_dir: Option<&str>,
     options: &Options,
     mut shares: Option<Shares>,
-) -> Result<CatalogImage, CliError> {
+) -> Result<CatalogImage, Error> {
     let content = pull(location, catalog_dir, options, shares.as_mut().map(|shares| &mut shares.disk)).await?;
     let root = content.root.clone();
     let (loaded, shares) = tokio::task::spawn_blocking(move || {
@@ -43,8 +42,7 @@ pub async fn load(
         };
         (loaded, shares)
     })
-    .await
-    .map_err(|e| CliError::new(ErrorKind::Internal, e.to_string()))?;
+    .await?;
     let mut loaded = loaded?;
     loaded.findings.extend(left_out(location, &content));
     Ok(CatalogImage { loaded, content, shares })
@@ -56,17 +54,16 @@ async fn pull(
     catalog_dir: Option<&str>,
     options: &Options,
     disk: Option<&mut Share>,
-) -> Result<Content, CliError> {
+) -> Result<Content, Error> {
     let wanted = Wanted::catalog(catalog_dir);
     let Some(disk) = disk else { return Ok(image::pull(location, wanted, options).await?) };
-    let full = |e: Full| CliError::input(e.to_string()).hint("delete or divide catalogs of the namespace");
     let limits = Limits { kept: options.limits.kept.min(TENANT_IMAGE), ..options.limits };
     let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     // As others of the namespace are being pulled there may be none for a while.
-    disk.reserve(bytes(limits.kept), limits.total).await.map_err(full)?;
+    disk.reserve(bytes(limits.kept), limits.total).await?;
     let content = image::pull(location, wanted, &Options { limits, ..options.clone() }).await?;
     disk.give_back(bytes(limits.kept));
-    disk.take(bytes(content.bytes)).map_err(full)?;
+    disk.take(bytes(content.bytes))?;
     Ok(content)
 }
 
@@ -77,31 +74,14 @@ pub(crate) fn left_out(location: &Location, content: &Content) -> impl Iterator<
 }
 
 /// Pulls a bundle image and reads the bundle in it.
-pub async fn unpack(location: &Location, options: &Options) -> Unpacked {
+///
+/// # Errors
+/// It cannot be pulled, or its files cannot be read.
+pub async fn unpack(location: &Location, options: &Options) -> Result<Unpacked, Error> {
     let limits = Limits { kept: options.limits.kept.min(BUNDLE_BYTES), ..options.limits };
-    let content = match image::pull(location, Wanted::Bundle, &Options { limits, ..options.clone() }).await {
-        Ok(content) => content,
-        Err(error) => return failed(&error.into()),
-    };
-    let read = tokio::task::spawn_blocking(move || files(&content.root).map(|files| Unpacked::of_files(&files))).await;
-    match read {
-        Ok(Ok(unpacked)) => unpacked,
-        Ok(Err(error)) => failed(&CliError::from(error)),
-        Err(error) => Unpacked::Later(error.to_string()),
-    }
-}
-
-/// An attempt to unpack a bundle image that ended with an error: may the same succeed later?
-pub fn failed(error: &CliError) -> Unpacked {
-    // The image is named by whoever tells of it.
-    let told = match error.hints.first() {
-        Some(hint) => format!("{} ({hint})", error.message),
-        None => error.message.clone(),
-    };
-    match error.kind {
-        ErrorKind::Usage | ErrorKind::Input => Unpacked::Refused(told),
-        _ => Unpacked::Later(told),
-    }
+    let content = image::pull(location, Wanted::Bundle, &Options { limits, ..options.clone() }).await?;
+    let read = tokio::task::spawn_blocking(move || files(&content.root).map(|files| Unpacked::of_files(&files)));
+    Ok(read.await??)
 }
 
 /// The files of a bundle directory, `manifests/NAME` and `metadata/NAME`, by name.

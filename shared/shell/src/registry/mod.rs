@@ -9,12 +9,14 @@
 //!   client    gRPC --> Snapshot, reconnecting, with the states that OLM reports
 //!   share     the memory that snapshots of several clients may take together
 //!   convert   between the protocol's messages and olm-core's
+//!   error     why a catalog was refused, and whether the same may succeed later
 //!   proto     the messages, generated from api.proto
 //! ```
 
 pub mod client;
 mod convert;
 pub mod dir;
+mod error;
 pub mod image;
 pub mod local;
 pub mod proto;
@@ -23,3 +25,5 @@ pub mod server;
 pub mod share;
 #[cfg(test)]
 mod tests;
+
+pub use error::Error;

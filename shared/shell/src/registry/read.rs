@@ -22,8 +22,8 @@ use olm_core::catalog::{CatalogIndex, Chunk, File, Loader, Parsed, Stored};
 use olm_core::finding::Finding;
 use olm_core::yaml::{self, Format};
 
+use super::Error;
 use super::share::{Full, Share};
-use crate::error::CliError;
 use crate::image::Content;
 
 /// How much is read at a time. Documents that are larger are read whole.
@@ -51,17 +51,17 @@ pub(crate) enum Item {
 ///
 /// # Errors
 /// They are more than one catalog may have.
-pub(crate) fn index(items: Vec<Item>) -> Result<CatalogIndex, CliError> {
+pub(crate) fn index(items: Vec<Item>) -> Result<CatalogIndex, Error> {
     index_of(items, None)
 }
 
 /// The same of an image: what is read again from its files keeps it.
-pub(crate) fn index_of(items: Vec<Item>, image: Option<Arc<Content>>) -> Result<CatalogIndex, CliError> {
+pub(crate) fn index_of(items: Vec<Item>, image: Option<Arc<Content>>) -> Result<CatalogIndex, Error> {
     index_within(items, image, CATALOG_VALUES, None)
 }
 
 /// The same of a catalog whose memory is limited by what others have.
-pub(crate) fn index_sharing(items: Vec<Item>, memory: &mut Share) -> Result<CatalogIndex, CliError> {
+pub(crate) fn index_sharing(items: Vec<Item>, memory: &mut Share) -> Result<CatalogIndex, Error> {
     index_within(items, None, CATALOG_VALUES, Some(memory))
 }
 
@@ -70,7 +70,7 @@ fn index_within(
     image: Option<Arc<Content>>,
     most: usize,
     memory: Option<&mut Share>,
-) -> Result<CatalogIndex, CliError> {
+) -> Result<CatalogIndex, Error> {
     let values = Values { read: AtomicUsize::new(0), most, memory: memory.map(Mutex::new), full: OnceLock::new() };
     let workers = thread::available_parallelism().map_or(1, usize::from).min(MOST_WORKERS);
     let (sender, receiver) = sync_channel(2 * workers);
@@ -86,12 +86,10 @@ fn index_within(
         done.collect()
     });
     if let Some(full) = values.full.get() {
-        return Err(CliError::input(full.to_string()).hint("delete or divide catalogs of the namespace"));
+        return Err((*full).into());
     }
     if values.are_too_many() {
-        let message = format!("the catalog has more than {most} values in its channels and properties");
-        return Err(CliError::input(message)
-            .hint("no public catalog needs that many: divide it, or ask its maker what is in it"));
+        return Err(Error::TooManyValues(most));
     }
     parsed.sort_by_key(|(number, _)| *number);
     let mut loader = Loader::default();
@@ -381,12 +379,12 @@ mod tests {
         let text: String = (0..25).map(channel).collect();
         let items = |text: &str| vec![Item::Stream("-".into(), Box::new(io::Cursor::new(text.to_owned())))];
         assert!(index_within(items(&text), None, 3000, None).is_ok());
-        let error = index_within(items(&text), None, 2000, None).unwrap_err().render();
-        assert!(error.contains("more than 2000 values") && error.contains("divide it"), "{error}");
+        let error = index_within(items(&text), None, 2000, None).unwrap_err();
+        assert!(matches!(error, Error::TooManyValues(2000)), "{error}");
         let mut shares = Quota::new().shares("park");
         assert!(index_sharing(items(&text), &mut shares.memory).is_ok());
         shares.memory.take(TENANTS_MEMORY / 2 - 2 * 2000 * VALUE_BYTES).unwrap();
-        let error = index_sharing(items(&text), &mut shares.memory).unwrap_err().render();
+        let error = index_sharing(items(&text), &mut shares.memory).unwrap_err().to_string();
         assert!(error.contains("more than their share of the 536870912 bytes of memory"), "{error}");
         let more = format!(
             "{{\"schema\":\"olm.channel\",\"package\":\"p\",\"name\":\"c\",\"entries\":[{}]}}",

@@ -15,7 +15,7 @@ use super::{Options, endpoints, guard, report};
 use crate::cli::connect::{Connection, connect as connection};
 use crate::cli::signal::{self, Signal};
 use crate::cli::table::age;
-use crate::cli::{CliError, ErrorKind, Outcome, Printer};
+use crate::cli::{CliError, ErrorKind, Outcome, Printer, errors};
 use crate::cluster::api::Api;
 use crate::cluster::catalogs::Catalogs;
 use crate::cluster::lease::{Denied, Lease, NAMESPACE, Permit, describe};
@@ -191,7 +191,7 @@ impl<'a> Live<'a> {
             guard::require_alone(&api, self.take_over).await?;
         }
         let images = self.options.images()?;
-        let catalogs = Catalogs::read(&self.options.catalogs, &self.options.namespace, images)?;
+        let catalogs = Catalogs::read(&self.options.catalogs, &self.options.namespace, images, errors::hint)?;
         let servers = endpoints::serve(self.metrics, self.health, metrics).await?;
         if self.lease {
             self.claim(lease.insert(Lease::new(api.clone()).await)).await?;

@@ -22,7 +22,7 @@ use super::timeline::Timeline;
 use super::{Options, guard, live, report};
 use crate::cli::signal::{self, Signal};
 use crate::cli::table::{Table, age};
-use crate::cli::{CliError, ErrorKind, Outcome, Printer, confirm};
+use crate::cli::{CliError, ErrorKind, Outcome, Printer, confirm, errors};
 use crate::cluster::api::{Api, Depth, ListQuery, Resource};
 use crate::cluster::catalogs::Catalogs;
 use crate::cluster::lease::{Denied, Lease, Permit, describe};
@@ -89,7 +89,7 @@ async fn release_all(
     }
     let names: BTreeSet<(String, String)> = pending.iter().map(named).collect();
     let planner = Planner::releasing(options.settings(), names.clone());
-    let catalogs = Catalogs::read(&[], &options.namespace, options.images()?)?;
+    let catalogs = Catalogs::read(&[], &options.namespace, options.images()?, errors::hint)?;
     let loop_options =
         LoopOptions { audit: release.dry_run, once: true, without_missing_kinds: true, ..LoopOptions::default() };
     let timeline = !options.log_lines && printer.is_read_on_a_terminal();

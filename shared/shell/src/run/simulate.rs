@@ -14,7 +14,7 @@ use super::report::Report;
 use super::script::Script;
 use super::story::Story;
 use super::{BundleImage, CatalogImage, Options, ends, report};
-use crate::cli::{CliError, Outcome, Printer};
+use crate::cli::{CliError, Outcome, Printer, errors};
 use crate::image::{self, Location};
 use crate::observe::{files, strict};
 use crate::registry;
@@ -155,7 +155,8 @@ fn bundle_at(path: &str) -> Result<Unpacked, CliError> {
         std::fs::metadata(path).map_err(|e| CliError::from(e).at(path.display()))?;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(match runtime.block_on(registry::image::unpack(&location, &image::Options::default())) {
+    let unpacked = runtime.block_on(registry::image::unpack(&location, &image::Options::default()));
+    Ok(match errors::unpacked(unpacked) {
         // Retrying does not change a file.
         Unpacked::Later(message) => Unpacked::Refused(message),
         unpacked => unpacked,

@@ -52,7 +52,7 @@ async fn a_plan_that_takes_its_time_holds_up_nothing_else() {
         plan()
     });
     let planner = Planner::measured(Settings::default(), around);
-    let catalogs = Catalogs::read(&[], "olm", crate::image::Options::default()).unwrap();
+    let catalogs = Catalogs::read(&[], "olm", crate::image::Options::default(), |_| None).unwrap();
     // On the one thread that there is: who stops the loop is heard while it plans.
     let stop = async move {
         begun.recv().await;

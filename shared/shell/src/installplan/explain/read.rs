@@ -20,7 +20,7 @@ use olm_core::world::{Reader, kind};
 use super::super::lookup;
 use super::rehearse::rehearse;
 use crate::cli::source::read_catalogs;
-use crate::cli::{CliError, ErrorKind, Printer};
+use crate::cli::{CliError, ErrorKind, Printer, errors};
 use crate::cluster::puller::Puller;
 use crate::cluster::schema_check;
 use crate::image;
@@ -291,13 +291,13 @@ async fn unpack(seen: &ClusterState, bundle: &Bundle, images: &image::Options, p
                 Some(unread) => format!("{told}; {unread}"),
                 None => told,
             };
-            match registry::image::unpack(&location, &options).await {
+            match errors::unpacked(registry::image::unpack(&location, &options).await) {
                 Unpacked::Later(told) => Unpacked::Later(note(told)),
                 Unpacked::Refused(told) => Unpacked::Refused(note(told)),
                 unpacked => unpacked,
             }
         }
-        Err(error) => registry::image::failed(&error),
+        Err(error) => error.unpacked(errors::hint),
     };
     drop(progress);
     unpacked

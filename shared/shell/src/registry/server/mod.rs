@@ -31,10 +31,10 @@ use tonic_health::pb::health_server::HealthServer;
 
 use self::others::{AlwaysServing, Experimental};
 use self::service::Service;
+use super::Error;
 use super::proto::DESCRIPTORS;
 use super::proto::experimental_registry_server::ExperimentalRegistryServer;
 use super::proto::registry_server::RegistryServer;
-use crate::error::CliError;
 use crate::tls::install_crypto_provider;
 
 /// How a server serves.
@@ -98,7 +98,7 @@ impl Server {
         snapshots: watch::Receiver<Snapshot>,
         options: Options,
         metrics: Metrics,
-    ) -> Result<Self, CliError> {
+    ) -> Result<Self, Error> {
         let address = listener.local_addr()?;
         let acceptor = options.tls.as_ref().map(|(chain, key)| acceptor(chain, key)).transpose()?;
         let incoming = connections::accept(listener, acceptor, &options, metrics.clone());
@@ -156,19 +156,19 @@ impl Drop for Server {
 }
 
 /// TLS with that certificate, for HTTP/2 only.
-fn acceptor(chain: &[u8], key: &[u8]) -> Result<TlsAcceptor, CliError> {
+fn acceptor(chain: &[u8], key: &[u8]) -> Result<TlsAcceptor, Error> {
     use rustls::pki_types::pem::PemObject;
     use rustls::pki_types::{CertificateDer, PrivateKeyDer};
     install_crypto_provider();
-    let refused = |what: &str, e: &dyn std::fmt::Display| {
-        CliError::input(format!("cannot use the {what}: {e}"))
-            .hint("both are PEM files: a certificate chain and its private key")
-    };
-    let chain: Vec<_> =
-        CertificateDer::pem_slice_iter(chain).collect::<Result<_, _>>().map_err(|e| refused("certificate", &e))?;
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|e| refused("key", &e))?;
+    type Source = Box<dyn std::error::Error + Send + Sync>;
+    let refused = |what| move |source: Source| Error::Certificate { what, source };
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(chain)
+        .collect::<Result<_, _>>()
+        .map_err(Source::from)
+        .map_err(refused("certificate"))?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(Source::from).map_err(refused("key"))?;
     let config = rustls::ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key);
-    let mut config = config.map_err(|e| refused("certificate and key", &e))?;
+    let mut config = config.map_err(Source::from).map_err(refused("certificate and key"))?;
     config.alpn_protocols = vec![b"h2".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
