@@ -15,7 +15,7 @@ use crate::cluster::endpoints::service;
 use crate::cluster::request_error::{Place, RequestError};
 use crate::error::{CliError, ErrorKind};
 use crate::image::{self, BUNDLE_LABEL, CATALOG_LABEL, DATABASE_LABEL, LayoutError};
-use crate::observe::Gap;
+use crate::observe::{self, Gap};
 use crate::registry;
 
 /// What to do when there is no answer.
@@ -151,6 +151,38 @@ impl From<&cluster::Error> for CliError {
     }
 }
 
+impl From<&observe::Error> for CliError {
+    fn from(error: &observe::Error) -> Self {
+        use observe::Error as E;
+        let kind = match error {
+            E::Request(error) => return error.clone().into(),
+            E::Registry(error) => return error.into(),
+            E::Several { first, others } => {
+                let mut all = Self::from(&**first);
+                all.others.extend(others.iter().map(Self::from));
+                return all;
+            }
+            E::Unreadable { .. } => ErrorKind::Io,
+            _ => ErrorKind::Input,
+        };
+        let hint = match error {
+            E::Syntax { error, .. } => {
+                Some(error.hint.unwrap_or("every document has to be a Kubernetes object in YAML or JSON").to_owned())
+            }
+            E::NotAnObject { .. } => Some("an object is a map with apiVersion, kind and metadata".to_owned()),
+            E::NoKind { .. } => Some("give both, as kubectl get -o yaml prints them".to_owned()),
+            E::NoName { .. } => Some("give it a name".to_owned()),
+            E::UnknownField { instead: Some(field), .. } => Some(format!("did you mean {field:?}?")),
+            E::UnknownField { object, .. } => {
+                let kind = object.gvk.kind.to_lowercase();
+                Some(format!("remove it: kubectl explain {kind} lists the fields"))
+            }
+            _ => None,
+        };
+        mapped(kind, error, error.place(), hint)
+    }
+}
+
 /// Defines the conversion of an error from that of its reference.
 macro_rules! by_reference {
     ($($error:ty),*) => {
@@ -162,7 +194,7 @@ macro_rules! by_reference {
     };
 }
 
-by_reference!(image::Error, image::PullError, registry::Error, cluster::Error);
+by_reference!(image::Error, image::PullError, registry::Error, cluster::Error, observe::Error);
 
 fn mapped(kind: ErrorKind, error: &dyn std::error::Error, place: Option<String>, hint: Option<String>) -> CliError {
     let told = CliError::new(kind, error.to_string()).caused_by(error);

@@ -34,7 +34,7 @@ impl SourceFlags {
         for words in warnings {
             printer.warn(words);
         }
-        read
+        Ok(read?)
     }
 
     /// Reads only files; without any, the state has only the given catalogs.
@@ -52,7 +52,7 @@ impl SourceFlags {
                 .hint("leave out either --from or the cluster options such as --context"));
         }
         let namespace = if namespaces.all_namespaces { None } else { namespaces.namespace.clone() };
-        observe::read_files(&self.from, namespace, &self.overlay(on_top), &mut |words| printer.warn(words))
+        Ok(observe::read_files(&self.from, namespace, &self.overlay(on_top), &mut |words| printer.warn(words))?)
     }
 
     fn overlay<'a>(&'a self, on_top: &'a [PathBuf]) -> Overlay<'a> {

@@ -9,11 +9,11 @@ use olm_core::catalog::Snapshot;
 use olm_core::world::{CatalogFact, ConnectionState, Fact, FactKey, Reader, kind};
 use serde_json::Value;
 
+use super::error::Error;
 use super::gap::Gap;
 use super::state::ClusterState;
 use super::{Warn, files};
 use crate::cluster::fetch_catalog::{self, Fetched};
-use crate::error::CliError;
 use crate::registry::local::{CatalogDirectory, first_findings};
 use crate::{cluster, image, registry};
 use olm_core::settings::Settings;
@@ -32,7 +32,7 @@ pub(super) fn given(
     paths: &[PathBuf],
     catalogs: &[CatalogDirectory],
     settings: &Settings,
-) -> Result<Vec<StandIn>, CliError> {
+) -> Result<Vec<StandIn>, Error> {
     let global = || settings.global_catalog_namespace.clone();
     let mut found = Vec::new();
     for folder in paths.iter().filter(|path| path.is_dir()) {
@@ -50,7 +50,7 @@ pub(super) fn given(
 
 impl StandIn {
     /// Makes its content known.
-    pub(super) fn load_into(self, seen: &mut ClusterState, warn: Warn<'_>) -> Result<(), CliError> {
+    pub(super) fn load_into(self, seen: &mut ClusterState, warn: Warn<'_>) -> Result<(), Error> {
         let Self { namespace, name, directory, is_named } = self;
         let load = if is_named { registry::dir::load } else { registry::dir::load_content };
         let loaded = load(&directory)?;

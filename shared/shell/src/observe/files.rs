@@ -9,7 +9,7 @@ use olm_core::budget;
 use olm_core::yaml::{self, Step};
 use serde_json::Value;
 
-use crate::error::{CliError, ErrorKind};
+use super::error::Error;
 
 /// An object, and where it was read.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +50,7 @@ const CATALOGS: &str = "catalogs";
 ///
 /// # Errors
 /// Files or documents cannot be read: all of them are told.
-pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Given>, CliError> {
+pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Given>, Error> {
     let (mut given, mut errors) = (Vec::new(), Vec::new());
     for path in paths {
         let files = if path.is_dir() { files_in(path) } else { Ok(vec![path.clone()]) };
@@ -61,9 +61,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Given>, CliError> {
             Err(error) => errors.push(error),
         }
     }
-    if let Some(errors) = CliError::all(errors) {
-        return Err(errors);
-    }
+    Error::all(errors)?;
     given.sort_by_key(|g| match object::text(&g.object, &["kind"]) {
         "Namespace" => 0,
         "CustomResourceDefinition" => 1,
@@ -79,14 +77,14 @@ pub(crate) struct Gathered {
     /// What the API server said of the kinds that it serves.
     pub(crate) discovery: Vec<Value>,
     /// Why files of folders, or parts of them, were left out.
-    pub(crate) left_out: Vec<CliError>,
+    pub(crate) left_out: Vec<Error>,
 }
 
 /// The kinds of documents that an API server's discovery consists of.
 const DISCOVERY: [&str; 2] = ["APIResourceList", "APIGroupDiscoveryList"];
 
 /// Reads what was gathered from a cluster. In a folder, what is no object is left out; a file that is named has to be right.
-pub(crate) fn gather(paths: &[PathBuf]) -> Result<Gathered, CliError> {
+pub(crate) fn gather(paths: &[PathBuf]) -> Result<Gathered, Error> {
     let mut gathered = Gathered::default();
     for path in paths {
         if !path.is_dir() {
@@ -105,7 +103,7 @@ pub(crate) fn gather(paths: &[PathBuf]) -> Result<Gathered, CliError> {
 }
 
 impl Gathered {
-    fn take(&mut self, file: &Path) -> Result<(), CliError> {
+    fn take(&mut self, file: &Path) -> Result<(), Error> {
         let Self { given, discovery, .. } = self;
         let mut errors = Vec::new();
         let mut take = |value: Value, place: &str| {
@@ -116,16 +114,16 @@ impl Gathered {
             add(value, place, &[], given)
         };
         read_file(file, &mut take, &mut errors);
-        CliError::all(errors).map_or(Ok(()), Err)
+        Error::all(errors)
     }
 }
 
 /// The YAML and JSON files below a folder, in lexical order, without its catalogs.
-fn files_in(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
+fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     let mut entries: Vec<PathBuf> = fs::read_dir(folder)
         .and_then(|entries| entries.map(|e| e.map(|e| e.path())).collect())
-        .map_err(|e| unreadable(folder, &e))?;
+        .map_err(|e| Error::unreadable(folder, e))?;
     entries.sort();
     for entry in entries {
         let name = entry.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -142,24 +140,20 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
 }
 
 /// The catalogs of a given folder: `catalogs/NAME/`, by name.
-pub(crate) fn catalogs_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, CliError> {
+pub(crate) fn catalogs_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
     let catalogs = folder.join(CATALOGS);
     if !catalogs.is_dir() {
         return Ok(Vec::new());
     }
     let mut found: Vec<(String, PathBuf)> = fs::read_dir(&catalogs)
         .and_then(|entries| entries.map(|e| e.map(|e| e.path())).collect::<Result<Vec<_>, _>>())
-        .map_err(|e| unreadable(&catalogs, &e))?
+        .map_err(|e| Error::unreadable(&catalogs, e))?
         .into_iter()
         .filter(|path| path.is_dir())
         .map(|path| (path.file_name().unwrap_or_default().to_string_lossy().into_owned(), path))
         .collect();
     found.sort();
     Ok(found)
-}
-
-pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> CliError {
-    CliError::new(ErrorKind::Io, format!("cannot read: {error}")).at(path.display())
 }
 
 fn stdin() -> io::Result<Vec<u8>> {
@@ -169,17 +163,13 @@ fn stdin() -> io::Result<Vec<u8>> {
 }
 
 /// Hands over every document of a file with its place, and collects what is wrong with them.
-fn read_file(file: &Path, take: &mut dyn FnMut(Value, &str) -> Result<(), CliError>, errors: &mut Vec<CliError>) {
+fn read_file(file: &Path, take: &mut dyn FnMut(Value, &str) -> Result<(), Error>, errors: &mut Vec<Error>) {
     let bytes = if file == Path::new(STDIN) { stdin() } else { fs::read(file) };
     let bytes = match bytes {
         Ok(bytes) => bytes,
-        Err(e) => return errors.push(unreadable(file, &e)),
+        Err(e) => return errors.push(Error::unreadable(file, e)),
     };
-    let broken = |e: yaml::Error| {
-        CliError::input(e.message)
-            .at(format_args!("{}:{}", file.display(), e.line))
-            .hint(e.hint.unwrap_or("every document has to be a Kubernetes object in YAML or JSON"))
-    };
+    let broken = |error| Error::Syntax { file: file.to_owned(), error };
     let documents = match yaml::documents(&bytes) {
         Ok(documents) => documents,
         Err(e) => return errors.push(broken(e)),
@@ -195,17 +185,17 @@ fn read_file(file: &Path, take: &mut dyn FnMut(Value, &str) -> Result<(), CliErr
     }
 }
 
-fn add(value: Value, place: &str, items: &[usize], given: &mut Vec<Given>) -> Result<(), CliError> {
+fn add(value: Value, place: &str, items: &[usize], given: &mut Vec<Given>) -> Result<(), Error> {
     if value.is_null() {
         return Ok(());
     }
-    let refuse = |what: &str, hint: &str| Err(CliError::input(what).at(place).hint(hint));
+    let here = || place.to_owned();
     if !value.is_object() {
-        return refuse("this is not a Kubernetes object", "an object is a map with apiVersion, kind and metadata");
+        return Err(Error::NotAnObject { place: here() });
     }
     let kind = object::text(&value, &["kind"]).to_owned();
     if kind.is_empty() || object::text(&value, &["apiVersion"]).is_empty() {
-        return refuse("this object has no apiVersion or no kind", "give both, as kubectl get -o yaml prints them");
+        return Err(Error::NoKind { place: here() });
     }
     if kind.ends_with("List")
         && let Some(list) = value.get("items").and_then(Value::as_array)
@@ -214,20 +204,21 @@ fn add(value: Value, place: &str, items: &[usize], given: &mut Vec<Given>) -> Re
             let items: Vec<usize> = items.iter().copied().chain([n]).collect();
             add(item.clone(), place, &items, given).err()
         };
-        let errors: Vec<CliError> = list.iter().enumerate().filter_map(add_item).collect();
-        return CliError::all(errors).map_or(Ok(()), Err);
+        let errors: Vec<Error> = list.iter().enumerate().filter_map(add_item).collect();
+        return Error::all(errors);
     }
     let named = !object::name(&value).is_empty() || !object::text(&value, &["metadata", "generateName"]).is_empty();
     if !named {
-        return refuse(&format!("this {kind} has no metadata.name"), "give it a name");
+        return Err(Error::NoName { kind, place: here() });
     }
-    given.push(Given { object: value, place: place.to_owned(), is_found: false, items: items.to_vec() });
+    given.push(Given { object: value, place: here(), is_found: false, items: items.to_vec() });
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::CliError;
 
     fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
@@ -268,7 +259,7 @@ mod tests {
         ] {
             let text = text.replacen("a: 1\n", "apiVersion: v1\nkind: Node\nmetadata: {name: a}\n", 1);
             let folder = folder(&[("x.yaml", &text)]);
-            let error = read(&[folder.path().join("x.yaml")]).unwrap_err();
+            let error = CliError::from(read(&[folder.path().join("x.yaml")]).unwrap_err());
             let place = error.location.clone().unwrap();
             assert!(place.contains("x.yaml:"), "{place}");
             assert!(error.message.contains(what), "{error:?} should say {what:?} at line {line}");
@@ -282,6 +273,7 @@ mod tests {
         let folder =
             folder(&[("a.yaml", "a: [\n---\nkind: Secret\n"), ("b.yaml", list), ("c.json", "{\"a\": }\n---\n{}")]);
         let error = read(&[folder.path().to_owned(), folder.path().join("nowhere.yaml")]).unwrap_err();
+        let error = CliError::from(error);
         let file = |e: &CliError| {
             let place = e.location.as_deref().unwrap().rsplit_once('/').unwrap().1;
             place.split(':').next().unwrap().to_owned()
@@ -320,6 +312,6 @@ mod tests {
     #[test]
     fn a_missing_file_is_named() {
         let error = read(&[PathBuf::from("/does/not/exist.yaml")]).unwrap_err();
-        assert_eq!(error.location.as_deref(), Some("/does/not/exist.yaml"));
+        assert_eq!(error.place().as_deref(), Some("/does/not/exist.yaml"));
     }
 }

@@ -7,7 +7,7 @@
 //!   catalogs  directories, and CatalogSources, as facts                --+
 //!   scope     which kinds are read, for which purpose; list: each of them, page by page
 //!   served    which kinds the API server knows, as far as that is known
-//!   gap       what could not be read
+//!   gap       what could not be read; error: why nothing can be read
 //!   follow    what happens to a cluster afterwards, for those who wait for something
 //! ```
 //!
@@ -15,6 +15,7 @@
 
 mod catalogs;
 mod cluster;
+mod error;
 pub(crate) mod files;
 mod follow;
 mod gap;
@@ -34,6 +35,7 @@ use olm_core::sim::Strict;
 use olm_core::world::{GroupKind, Reader, World, kind};
 use serde_json::{Map, Value, json};
 
+pub use self::error::Error;
 pub use self::gap::Gap;
 pub(crate) use self::gap::STALE;
 pub(crate) use self::list::list;
@@ -42,7 +44,6 @@ pub use self::scope::ReadScope;
 pub use self::served::Served;
 pub use self::state::ClusterState;
 use crate::cluster::api::Api;
-use crate::error::CliError;
 use crate::registry::local::CatalogDirectory;
 
 /// Takes warnings, a sentence each.
@@ -69,7 +70,7 @@ pub async fn read_cluster(
     scope: ReadScope,
     overlay: &Overlay<'_>,
     warn: Warn<'_>,
-) -> Result<ClusterState, CliError> {
+) -> Result<ClusterState, Error> {
     complete(cluster::read(api, namespace, scope, overlay.catalog_namespace).await?, &[], overlay, warn)
 }
 
@@ -82,7 +83,7 @@ pub fn read_files(
     namespace: Option<String>,
     overlay: &Overlay<'_>,
     warn: Warn<'_>,
-) -> Result<ClusterState, CliError> {
+) -> Result<ClusterState, Error> {
     complete(of_files(paths, namespace, warn)?, paths, overlay, warn)
 }
 
@@ -91,7 +92,7 @@ fn complete(
     paths: &[PathBuf],
     overlay: &Overlay<'_>,
     warn: Warn<'_>,
-) -> Result<ClusterState, CliError> {
+) -> Result<ClusterState, Error> {
     let Overlay { on_top, catalogs, catalog_namespace } = *overlay;
     for files::Given { mut object, place, .. } in files::read(on_top)? {
         seen.place(&mut object);
@@ -145,12 +146,15 @@ fn global(world: &World) -> Option<String> {
         .map(str::to_owned)
 }
 
-fn of_files(paths: &[PathBuf], namespace: Option<String>, warn: Warn<'_>) -> Result<ClusterState, CliError> {
+fn of_files(paths: &[PathBuf], namespace: Option<String>, warn: Warn<'_>) -> Result<ClusterState, Error> {
     let gathered = files::gather(paths)?;
     if let [first, ..] = &gathered.left_out[..] {
         let n = gathered.left_out.len();
         let what = if n == 1 { "1 file holds".to_owned() } else { format!("{n} files hold") };
-        warn(format!("{what} no Kubernetes objects that can be read, and what is in there is left out: {first}"));
+        warn(format!(
+            "{what} no Kubernetes objects that can be read, and what is in there is left out: {}",
+            first.text()
+        ));
     }
     strict::check(&gathered.given, &mut Strict::default(), warn)?;
     let mut seen = ClusterState {

@@ -12,14 +12,14 @@ use olm_core::sim::Strict;
 use olm_core::yaml::Step;
 
 use super::Warn;
+use super::error::Error;
 use super::files::Given;
-use crate::error::CliError;
 
 /// Checks the fields of objects that are given together. CustomResourceDefinitions among them count.
 ///
 /// # Errors
 /// Objects that people wrote have unknown fields: all of them are told.
-pub(crate) fn check(given: &[Given], strict: &mut Strict, warn: Warn<'_>) -> Result<(), CliError> {
+pub(crate) fn check(given: &[Given], strict: &mut Strict, warn: Warn<'_>) -> Result<(), Error> {
     for given in given {
         strict.define(&given.object);
     }
@@ -36,12 +36,12 @@ pub(crate) fn check(given: &[Given], strict: &mut Strict, warn: Warn<'_>) -> Res
                 excused.entry(format!("{} {field}", what.gvk.kind)).or_insert_with(first);
                 continue;
             }
-            let hint = match &field.similar {
-                Some(other) => format!("did you mean {:?}?", field.beside(other)),
-                None => format!("remove it: kubectl explain {} lists the fields", what.gvk.kind.to_lowercase()),
-            };
-            let message = format!("unknown field {:?} in {what}", field.to_string());
-            errors.push(CliError::input(message).at(given.place_of(&field.path)).hint(hint));
+            errors.push(Error::UnknownField {
+                field: field.to_string(),
+                object: Box::new(what.clone()),
+                instead: field.similar.as_ref().map(|other| field.beside(other)),
+                place: given.place_of(&field.path),
+            });
         }
     }
     let n = excused.len();
@@ -49,5 +49,5 @@ pub(crate) fn check(given: &[Given], strict: &mut Strict, warn: Warn<'_>) -> Res
         let more = if n == 1 { String::new() } else { format!(", and {} more", n - 1) };
         warn(format!("unknown fields are ignored: {first}{more}"));
     }
-    CliError::all(errors).map_or(Ok(()), Err)
+    Error::all(errors)
 }

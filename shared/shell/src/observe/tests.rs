@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::blocking::block_on;
-use crate::cli::Printer;
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::streams::Buffer;
+use crate::cli::{CliError, ErrorKind, Printer};
 use crate::cluster::request_error::RequestError;
 
 fn seen(files: &[(&str, &str)], on_top: Option<&str>, flags: &[&str]) -> Result<(ClusterState, String), CliError> {
@@ -73,7 +73,7 @@ fn files_and_a_cluster_contradict_each_other() {
     source.cluster.context = Some("mine".to_owned());
     let mut printer = Printer::to(Buffer::default(), Buffer::default());
     let looked = block_on(source.read(&NamespaceFlags::default(), &[], ReadScope::Planning, &mut printer));
-    assert_eq!(looked.err().unwrap().kind, crate::error::ErrorKind::Usage);
+    assert_eq!(looked.err().unwrap().kind, ErrorKind::Usage);
 }
 
 /// A cluster that lets lists be made in one namespace only, but for ClusterServiceVersions, of which there is a copy.

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::cli::CliError;
-use crate::observe::files;
+use crate::observe::{self, files};
 use crate::registry;
 
 /// The file that makes a folder a script.
@@ -72,7 +72,8 @@ impl Script {
         if !file.is_file() {
             return Ok(None);
         }
-        let text = fs::read_to_string(&file).map_err(|e| files::unreadable(&file, &e))?;
+        let text =
+            fs::read_to_string(&file).map_err(|source| observe::Error::Unreadable { path: file.clone(), source })?;
         let mut script: Self = serde_yaml::from_str(&text).map_err(|e| {
             let line = e.location().map_or(1, |l| l.line());
             CliError::input(format!("invalid scenario: {e}"))
@@ -92,7 +93,7 @@ impl Script {
                 |file| if file.contains('/') { self.folder.join(file) } else { self.folder.join("objects").join(file) },
             )
             .collect();
-        files::read(&files)
+        Ok(files::read(&files)?)
     }
 
     /// Performs the actions of a step other than applying objects.
