@@ -9,7 +9,7 @@
 //!   cluster     the API server: requests, watches, the loop of the controllers, the Lease
 //!   registry    catalogs: directories, and the gRPC protocol, as client and server
 //!   image       images: pulled from registries, read from OCI layouts
-//!   error, visible, causes, blocking, listener, tls
+//!   visible, causes, blocking, listener, tls
 //!               used by all of them
 //! ```
 //!
@@ -21,7 +21,6 @@ pub(crate) mod causes;
 pub mod cli;
 pub mod cluster;
 pub mod completion;
-pub mod error;
 pub mod image;
 pub mod installplan;
 mod listener;

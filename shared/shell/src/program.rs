@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use clap::{Args, FromArgMatches, Parser};
 
+use crate::cli::CliError;
 use crate::cli::flags::TalkFlags;
 use crate::cli::logging::{self, Usually};
 use crate::cli::{Outcome, Printer, name, signal};
 use crate::completion::{self, Question};
-use crate::error::CliError;
 
 /// The help template, in kubectl's order: description, examples, options, usage.
 const HELP: &str = "{about-with-newline}\n{before-help}{all-args}\n\n{usage-heading}\n  {usage}{after-help}";

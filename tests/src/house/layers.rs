@@ -54,9 +54,9 @@ pub fn core_modules(sources: &[Source]) -> Vec<Finding> {
 
 /// olm-shell's modules from the lowest layer to the highest: a module may import from lower layers. Any other module is a
 /// command, which belongs between the last layer and [`PROGRAM`], beside `cli`, which every command may import and which
-/// imports none.
+/// imports none. `CliError` belongs to `cli`, so each lower module has an error type of its own.
 const BELOW_VERBS: [&[&str]; 6] = [
-    &["blocking", "causes", "error", "listener", "tls", "visible"],
+    &["blocking", "causes", "listener", "tls", "visible"],
     &["image"],
     &["registry"],
     &["cluster"],

@@ -68,9 +68,10 @@ fn imports_of_the_shell_to_higher_layers_are_found() {
         places(&layers::shell_modules(&parse([Ok(file)]).unwrap())).len()
     };
     assert_eq!(caught("image/mod.rs", "use crate::cli::Printer;"), 1, "a library imports no command line");
+    assert_eq!(caught("image/pull.rs", "fn f() -> Result<(), crate::cli::CliError> {}"), 1, "its errors are its own");
     assert_eq!(caught("cluster/live.rs", "use crate::{observe, run};"), 2, "up");
     assert_eq!(caught("cli/flags.rs", "use crate::run::Mode;"), 1, "commands import cli, and cli imports no command");
-    assert_eq!(caught("run/live.rs", "use crate::{cli, cluster, error, observe, registry};"), 0, "down");
+    assert_eq!(caught("run/live.rs", "use crate::{causes, cli, cluster, observe, registry};"), 0, "down");
     assert_eq!(
         caught("image/mod.rs", "#[cfg(test)] mod tests { use crate::cli::Printer; }"),
         0,

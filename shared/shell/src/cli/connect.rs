@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
+use super::error::{CliError, ErrorKind};
 use super::flags::ClusterFlags;
 use crate::cluster::api::{Api, PATIENCE};
-use crate::error::{CliError, ErrorKind};
 use crate::tls::install_crypto_provider;
 
 /// How long connecting may take, TLS included. Go's HTTP client, and so kubectl, uses the same limit.

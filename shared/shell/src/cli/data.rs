@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::error::{CliError, ErrorKind};
+use super::error::{CliError, ErrorKind};
 use crate::visible;
 
 /// Returns a value as JSON, indented by four spaces as in kubectl, without a final newline.

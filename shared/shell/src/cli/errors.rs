@@ -8,12 +8,12 @@ use docker_credential::CredentialRetrievalError;
 use kube::config::KubeconfigError;
 use olm_core::bundle::Unpacked;
 
+use super::error::{CliError, ErrorKind};
 use crate::causes::innermost;
 use crate::cluster;
 use crate::cluster::api::status;
 use crate::cluster::endpoints::service;
 use crate::cluster::request_error::{Place, RequestError};
-use crate::error::{CliError, ErrorKind};
 use crate::image::{self, BUNDLE_LABEL, CATALOG_LABEL, DATABASE_LABEL, LayoutError};
 use crate::observe::{self, Gap};
 use crate::registry;

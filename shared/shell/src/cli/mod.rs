@@ -8,7 +8,7 @@
 //!   streams    data on stdout, messages on stderr     ─ confirm, progress: only on a terminal; paint: colours
 //!   output     -o json|yaml|name|wide|jsonpath=…      ─ data, table, jsonpath, columns
 //!   list       the flags and the printing of list commands
-//!   errors     errors of the library modules -> kind, location, hints and causes
+//!   errors     errors of the library modules -> error: kind, location, hints and causes
 //!   findings   findings about files, in formats for tools
 //!   logging    log lines on stderr
 //!   outcome    the outcome of a command, and its exit code
@@ -19,6 +19,7 @@ pub mod columns;
 pub mod confirm;
 pub mod connect;
 pub mod data;
+mod error;
 pub mod errors;
 pub mod findings;
 pub mod flags;
@@ -36,7 +37,6 @@ pub mod source;
 pub mod streams;
 pub mod table;
 
+pub use error::{CliError, ErrorKind};
 pub use outcome::Outcome;
 pub use streams::Printer;
-
-pub use crate::error::{CliError, ErrorKind};

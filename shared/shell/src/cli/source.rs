@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use super::connect::connect_in;
+use super::error::CliError;
 use super::flags::{NamespaceFlags, SourceFlags};
 use super::streams::Printer;
-use crate::error::CliError;
 use crate::image;
 use crate::observe::{self, ClusterState, Overlay, ReadScope};
 
