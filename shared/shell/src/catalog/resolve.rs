@@ -303,7 +303,7 @@ spec: { version: 1.0.0 }
         let (answer, said) = asked(&["rose"], false, &[], "");
         assert_eq!(answer, Ok(Outcome::Done));
         assert!(
-            said.starts_with("rose.v1.0.0 (channel stable of olm/main)\n  because Subscription garden/rose wants"),
+            said.starts_with("rose.v1.0.0 (channel stable of olm/main)\n  because Subscription garden/rose requires"),
             "{said}"
         );
         assert!(said.contains(

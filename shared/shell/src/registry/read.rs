@@ -367,7 +367,8 @@ mod tests {
             let load = index(vec![Item::Stream("-".into(), Box::new(endless(start)))]).unwrap().load();
             let finding = load.findings[0].to_string();
             assert!(
-                finding.contains("-:1: the document has more than 33554432 bytes") && finding.contains("hint: divide"),
+                finding.contains("-:1: the document has more than 33554432 bytes")
+                    && finding.contains("hint: split it"),
                 "{finding}"
             );
         }
