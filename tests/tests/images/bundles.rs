@@ -137,7 +137,7 @@ async fn missing_logins_and_names_are_refused() {
     };
     let location = |name: &str| name.parse::<Location>().unwrap();
     assert!(matches!(unpack(&location(&name), &with(PASSWORD)).await, Unpacked::Content(_)));
-    is_refused(unpack(&location(&name), &with("wrong")).await, "does not let us pull the image");
+    is_refused(unpack(&location(&name), &with("wrong")).await, "denies pull access to the image");
     is_refused(unpack(&location(&name.replace("rose:1", "rose:2")), &with(PASSWORD)).await, "has no such image");
 }
 

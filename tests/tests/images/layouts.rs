@@ -191,13 +191,13 @@ async fn an_image_that_is_neither_catalog_nor_bundle_is_reported_with_its_labels
     let database = [("operators.operatorframework.io.index.database.v1", "/database/index.db")];
     refused(pull_image(&Image::new(&database, layer()), &options()).await, &["opm migrate"]);
     let elsewhere = [(CATALOG_LABEL, "/elsewhere")];
-    refused(pull_image(&Image::new(&elsewhere, layer()), &options()).await, &["/elsewhere, which is not there"]);
+    refused(pull_image(&Image::new(&elsewhere, layer()), &options()).await, &["/elsewhere, which does not exist"]);
     let mut no_digest = Image::new(&LABELS, layer());
     no_digest.manifest["layers"][0]["digest"] = "sha256:../../../etc/passwd".into();
     refused(pull_image(&no_digest, &options()).await, &["is not a sha256 or sha512 digest"]);
     let mut garbage = Image::new(&LABELS, layer());
     garbage.manifest = serde_json::json!([1, 2]);
-    refused(pull_image(&garbage, &options()).await, &["its manifest is not one"]);
+    refused(pull_image(&garbage, &options()).await, &["its manifest is invalid"]);
 }
 
 #[tokio::test]
@@ -299,7 +299,7 @@ async fn the_folder_of_a_catalog_overrides_its_label() {
             assert_eq!(content.kind, Kind::Catalog);
         }
     }
-    for (folder, words) in [("/nowhere", "which is not there"), ("../..", "outside of it")] {
+    for (folder, words) in [("/nowhere", "which does not exist"), ("../..", "outside of it")] {
         let result = olm_shell::image::pull(&location, Wanted::CatalogIn(folder.to_owned()), &options).await;
         refused(result, &["spec.grpcPodConfig.extractContent.catalogDir", words]);
     }

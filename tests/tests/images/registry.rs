@@ -97,9 +97,9 @@ async fn logins_come_from_pull_secrets_and_configuration_files() {
     assert_eq!(files(&content.root), expected(&[("catalog.yaml", "c")]));
     // A wrong login does not prevent the next one from being tried.
     pull(&name, &with(wrong.clone().and(right.clone()))).await.unwrap();
-    let denied = refused(pull(&name, &with(wrong)).await, &["does not let us pull", "correct the pull secret"]);
+    let denied = refused(pull(&name, &with(wrong)).await, &["denies pull access", "correct the pull secret"]);
     assert_eq!(denied.kind, ErrorKind::Input);
-    refused(pull(&name, &with(Credentials::default())).await, &["does not let us pull", "log in first"]);
+    refused(pull(&name, &with(Credentials::default())).await, &["denies pull access", "log in first"]);
     // A configuration file, also with a credential helper.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.json");

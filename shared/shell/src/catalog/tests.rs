@@ -83,7 +83,7 @@ fn references_are_parsed() {
     assert!(Ref::is_package_name("rose-1") && !Ref::is_package_name("./rose") && !Ref::is_package_name("-"));
     assert_eq!(named("grpc://localhost:50051"), Ref::Address("localhost:50051".into()));
     let error = rendered(vec![named(path)], Filter::default(), false).0.unwrap_err();
-    assert!(error.message.contains("no OCI layout"), "{error}");
+    assert!(error.message.contains("not an OCI layout"), "{error}");
 }
 
 #[test]

@@ -111,7 +111,9 @@ impl From<&registry::Error> for CliError {
         };
         let hint = match error {
             E::Full(_) => Some("delete or divide catalogs of the namespace"),
-            E::TooManyValues(_) => Some("no public catalog needs that many: divide it, or ask its maker what is in it"),
+            E::TooManyValues(_) => {
+                Some("no public catalog needs that many: divide it, or ask its author what it contains")
+            }
             E::Certificate { .. } => Some("both are PEM files: a certificate chain and its private key"),
             _ => None,
         };
@@ -143,7 +145,7 @@ impl From<&cluster::Error> for CliError {
             }),
             E::Address { .. } => Some("an address is written as host:port".to_owned()),
             E::NoCatalog { .. } | E::Silent { .. } => {
-                Some("is a registry served there? kubectl olm catalog serve and opm serve do".to_owned())
+                Some("check that a registry is served there, as kubectl olm catalog serve and opm serve do".to_owned())
             }
             _ => None,
         };
@@ -249,16 +251,16 @@ fn image_hint(error: &image::Error) -> Option<String> {
                 "trust the registry's certificate authority (--registry-ca FILE)"
             } else if cause.contains("InvalidContentType") || cause.contains("corrupt message") {
                 return Some(format!(
-                    "the registry seems to speak plain HTTP: if that is meant, say --plain-http {registry}"
+                    "the registry seems to speak plain HTTP: to allow it, pass --plain-http {registry}"
                 ));
             } else {
-                "see whether name and port are right and the network leads there"
+                "check its name and port, and the network"
             }
         }
         E::Redirect { .. } => "a registry redirects a few times at most, and never from TLS to plain HTTP",
         E::Stalled { .. } => "try again later, or ask another registry",
         E::BrokenOff { .. } | E::ShortLayer { .. } => "try again",
-        E::LongAnswer { .. } => "no image needs that much: ask its maker, or the registry's",
+        E::LongAnswer { .. } => "no image needs that much: ask its author, or the operator of the registry",
         E::Failed { .. } => "try again later",
         E::Denied { registry, credentials } => {
             let login = format!("docker login {registry}");
@@ -275,33 +277,33 @@ fn image_hint(error: &image::Error) -> Option<String> {
             });
         }
         E::NoImage { by_registry: true, .. } => {
-            "compare name and tag with what was pushed; some registries say the same of images that need a login"
+            "compare name and tag with what was pushed; some registries respond in the same way for images that need a login"
         }
         E::NoImage { .. } => "compare its name with what was pushed, and the host with that of a registry",
         E::NoLayer { .. } => "push the image again",
         E::TokenService { .. } | E::PlainTokenService { .. } => {
-            "ask the maker of the registry: its token service is not to be trusted"
+            "ask the operator of the registry: its token service cannot be trusted"
         }
-        E::Header { .. } => "log in again, or ask the maker of the registry",
+        E::Header { .. } => "log in again, or ask the operator of the registry",
         E::IdentityToken { .. } => "log in with a user name and a password or access token",
         E::Credentials { source, .. } => match source {
             CredentialRetrievalError::HelperCommunicationError
             | CredentialRetrievalError::HelperFailure { .. }
             | CredentialRetrievalError::MalformedHelperResponse => {
-                "the configuration names a docker-credential-… program: see whether it is installed and works"
+                "the configuration names a docker-credential-… program: check that it is installed and works"
             }
             _ => "log in to the registry again",
         },
         E::Manifest(_) | E::NoConfiguration | E::Configuration(_) | E::EmptyIndex => SEE_MANIFEST,
-        E::ManifestVersion(_) => "push the image again with a tool of this decade",
+        E::ManifestVersion(_) => "push the image again with a current tool",
         E::OtherKind { labels, .. } => return Some(kind_hint(labels)),
         E::NoFolder { .. } => "a folder that is a link in the image, or on a volume, is not followed",
         E::WrongDigest { .. } => {
-            "the registry, or something between, changed or damaged the image: push it again, or ask another registry"
+            "the image was changed or damaged in the registry or on the way: push it again, or ask another registry"
         }
-        E::LeadsOut(_) => "do not use this image: it was made to write where it should not",
+        E::LeadsOut(_) => "do not use this image: it attempts to write outside of its folder",
         E::TooMuch(_) => {
-            "no public catalog or bundle needs that much: ask its maker what is in it; kubectl olm run takes more of catalogs in the global namespace with --image-size-limit"
+            "no public catalog or bundle needs that much: ask its author what it contains; kubectl olm run accepts larger catalogs in the global namespace with --image-size-limit"
         }
         E::Slow(_) => "the registry or the network is slow: try again later",
         E::Layout { path, problem } => return layout_hint(path, problem),
@@ -327,7 +329,7 @@ fn layout_hint(path: &Path, problem: &LayoutError) -> Option<String> {
         }
         LayoutError::Missing(_) => "it is incomplete: make it again, with all of its blobs",
         LayoutError::Ambiguous { names, .. } => {
-            return Some(format!("say which: oci:{}:NAME; {}", path.display(), known(names)));
+            return Some(format!("name one: oci:{}:NAME; {}", path.display(), known(names)));
         }
         LayoutError::NoImage { names, .. } => return Some(known(names)),
         _ => return None,

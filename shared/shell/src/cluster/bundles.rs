@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::error::{Error, Hint};
 use super::puller::Puller;
-use super::supervise::guarded_result;
+use super::supervise::guarded;
 use crate::registry;
 
 /// How many bundle images are pulled at a time for each namespace: a slow registry holds up the one that uses it.
@@ -44,7 +44,7 @@ impl Bundles {
             // The semaphore is never closed.
             let _slot = slots.acquire().await;
             // What panics once may not the next time: plans say when that is.
-            let unpacked = guarded_result(pull(&puller, &asked, &begun.secrets)).await;
+            let unpacked = guarded(pull(&puller, &asked, &begun.secrets)).await.map_err(Error::from).flatten();
             let unpacked = unpacked.unwrap_or_else(|error| error.unpacked(hint));
             learn(&events, &asked, Some(begun.end(Timestamp::now(), unpacked)));
         });

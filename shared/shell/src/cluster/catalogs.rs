@@ -21,7 +21,7 @@ use super::endpoints;
 use super::error::{Error, Hint};
 use super::metrics::Metrics;
 use super::puller::Puller;
-use super::supervise::{guarded_result, supervised};
+use super::supervise::{guarded, supervised};
 use super::watcher::{Step, Watcher};
 use crate::image::{self, Content, Location};
 use crate::registry;
@@ -334,7 +334,7 @@ impl ImageReader {
                 o.state = if first { ConnectionState::Connecting } else { o.state };
                 first
             });
-            match guarded_result(self.read(&location)).await {
+            match guarded(self.read(&location)).await.map_err(Error::from).flatten() {
                 Ok(()) => {
                     pause = PAUSES.0;
                     self.refresh.notified().await;

@@ -6,7 +6,6 @@ use std::time::Duration;
 use olm_core::api::status::Status;
 use olm_core::bundle::Unpacked;
 
-use super::supervise::Panicked;
 use crate::{image, registry};
 
 /// Why a catalog or a bundle cannot be read. The messages name no place: see [`Error::place`].
@@ -55,6 +54,11 @@ pub enum Error {
     #[error("{source}{}", unread.as_ref().map(|why| format!("; {why}")).unwrap_or_default())]
     CatalogSource { namespace: String, name: String, unread: Option<Box<Self>>, source: Box<Self> },
 }
+
+/// A panic of a task, with its text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it failed inside kubectl-olm: {0}")]
+pub struct Panicked(pub(super) String);
 
 /// Returns what to try after an error: for messages in the status of an object, which has no place for more than one of them.
 pub type Hint = fn(&Error) -> Option<String>;

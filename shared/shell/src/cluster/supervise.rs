@@ -6,12 +6,7 @@ use std::panic::AssertUnwindSafe;
 use futures::FutureExt;
 
 use super::backoff::Backoff;
-use super::error::Error;
-
-/// A panic of a task.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it failed inside kubectl-olm: {0}")]
-pub struct Panicked(String);
+use super::error::{Error, Panicked};
 
 /// The text of a panic.
 fn text(panic: &(dyn Any + Send)) -> String {
@@ -29,18 +24,13 @@ pub(super) async fn guarded<T>(what: impl Future<Output = T>) -> Result<T, Panic
     ended.map_err(|panic| Panicked(text(&*panic))).inspect_err(|panicked| tracing::error!("{panicked}"))
 }
 
-/// Runs something once, of which a panic is one more error.
-pub(super) async fn guarded_result<T>(what: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    guarded(what).await?
-}
-
 /// Runs something until it ends well, and again after each failure or panic, with a pause that grows. `failed` is told of each.
 pub(super) async fn supervised<F: Future<Output = Result<(), Error>>>(
     mut begin: impl FnMut() -> F,
     failed: impl Fn(Error),
 ) {
     let mut backoff = Backoff::new();
-    while let Err(error) = guarded_result(begin()).await {
+    while let Err(error) = guarded(begin()).await.map_err(Error::from).flatten() {
         failed(error);
         backoff.pause().await;
     }

@@ -57,7 +57,7 @@ pub enum Error {
     Authorities(#[source] reqwest::Error),
     #[error("{registry} cannot be reached: {}", innermost(source))]
     Unreachable { registry: String, source: reqwest::Error },
-    #[error("{registry} redirects where it may not: {}", innermost(source))]
+    #[error("{registry} redirects in a way that is not allowed: {}", innermost(source))]
     Redirect { registry: String, source: reqwest::Error },
     #[error("{registry} accepted the request and then sent nothing")]
     Stalled { registry: String },
@@ -71,18 +71,18 @@ pub enum Error {
     Failed { registry: String, code: u16 },
     #[error("{registry} refused with an error: {code}: {message}")]
     Refused { registry: String, code: String, message: String },
-    #[error("{registry} does not let us pull the image")]
+    #[error("{registry} denies pull access to the image")]
     Denied { registry: String, credentials: Used },
     /// `by_registry`: the response is one of a registry, not of any web server.
     #[error("{registry} has no such image")]
     NoImage { registry: String, by_registry: bool },
     #[error("{registry} has the image's manifest, but not all of its layers")]
     NoLayer { registry: String },
-    #[error("{registry} names the token service {realm:?}, which is no address: {source}")]
+    #[error("{registry} names the token service {realm:?}, which is not a URL: {source}")]
     TokenService { registry: String, realm: String, source: <Url as FromStr>::Err },
     #[error("{registry} names the token service {realm:?}, which does not speak TLS")]
     PlainTokenService { registry: String, realm: String },
-    #[error("the token service of {registry} answers without a token")]
+    #[error("the token service of {registry} responds without a token")]
     NoToken { registry: String },
     #[error("the {what} for the registry has characters that no header can have")]
     Header { what: &'static str },
@@ -94,7 +94,7 @@ pub enum Error {
     #[error("no credentials for {registry}: {}", source.to_string().trim().replace('\n', " "))]
     Credentials { registry: String, file: Option<PathBuf>, source: CredentialRetrievalError },
 
-    #[error("its manifest is not one: {0}")]
+    #[error("its manifest is invalid: {0}")]
     Manifest(#[source] serde_json::Error),
     #[error("its manifest has version {0}, not 2")]
     ManifestVersion(u32),
@@ -104,13 +104,13 @@ pub enum Error {
     Configuration(#[source] serde_json::Error),
     #[error("its index names no image")]
     EmptyIndex,
-    #[error("its index names indexes without end")]
+    #[error("its index nests too many indexes")]
     NestedIndexes,
     #[error("this image is {}", not(wanted))]
     OtherKind { wanted: Wanted, labels: BTreeMap<String, String> },
     #[error("{named_by} names the folder {folder:?}, which is outside of it")]
     FolderOutside { named_by: &'static str, folder: String },
-    #[error("{named_by} names the folder /{folder}, which is not there")]
+    #[error("{named_by} names the folder /{folder}, which does not exist")]
     NoFolder { named_by: &'static str, folder: String },
 
     #[error("what was delivered as {expected} has the digest {found}")]
@@ -224,9 +224,9 @@ pub enum LayoutError {
     Unreadable(#[source] io::Error),
     #[error(transparent)]
     Io(io::Error),
-    #[error("this is no OCI layout")]
+    #[error("this is not an OCI layout")]
     Other { is_of_docker: bool },
-    #[error("this is no tar archive: {0}")]
+    #[error("this is not a tar archive: {0}")]
     NotAnArchive(#[source] io::Error),
     #[error("this archive has too many members for an OCI layout")]
     TooManyMembers,

@@ -96,7 +96,9 @@ pub enum ReadError {
     #[error("the catalog was not read within {0:?}")]
     Timeout(Duration),
     /// The catalog carries more than the client keeps.
-    #[error("the catalog has more than {0} bytes of bundles and packages; divide it, or ask its maker what is in it")]
+    #[error(
+        "the catalog has more than {0} bytes of bundles and packages; divide it, or ask its author what it contains"
+    )]
     TooLarge(usize),
     /// Others need the memory.
     #[error(transparent)]
