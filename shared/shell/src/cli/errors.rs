@@ -353,3 +353,58 @@ fn kind_hint(labels: &BTreeMap<String, String>) -> String {
         format!("its labels are {}", labels.keys().map(String::as_str).collect::<Vec<_>>().join(", "))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use olm_core::api::status::Status;
+
+    use super::*;
+
+    fn denied() -> image::Error {
+        image::Error::Denied { registry: "registry.example.com".to_owned(), credentials: image::Used::None }
+    }
+
+    #[test]
+    fn errors_of_library_modules_keep_their_place_hint_and_causes() {
+        let layout = image::Error::Layout {
+            path: "tea.tar".into(),
+            problem: LayoutError::NotAnArchive(std::io::Error::other("it is tea")),
+        };
+        let error = CliError::from(layout);
+        assert_eq!(error.to_string(), "tea.tar: this is not a tar archive: it is tea");
+        assert_eq!((error.kind, error.hints.len(), error.causes.len()), (ErrorKind::Input, 1, 0));
+
+        let status = Status::new(403, "Forbidden", "no");
+        let [namespace, name] = ["garden", "market"].map(str::to_owned);
+        let secret = cluster::Error::PullSecret { namespace: namespace.clone(), name: "login".to_owned(), status };
+        let of_source = cluster::Error::CatalogSource {
+            namespace,
+            name,
+            unread: Some(Box::new(secret)),
+            source: Box::new(denied().into()),
+        };
+        let error = CliError::from(&of_source);
+        assert_eq!(
+            error.to_string(),
+            "catalogsource/garden/market: registry.example.com denies pull access to the image; \
+             cannot read pull secret garden/login: no"
+        );
+        assert!(error.kind == ErrorKind::Input && error.hints[0].starts_with("log in first"), "{error:?}");
+        assert_eq!(of_source.status_message(hint), format!("{error} ({})", error.hints[0]));
+    }
+
+    #[test]
+    fn only_transient_errors_are_retried() {
+        let registry = || "registry.example.com".to_owned();
+        for (error, kind) in [
+            (denied(), ErrorKind::Input),
+            (image::Error::Stalled { registry: registry() }, ErrorKind::Unreachable),
+            (std::io::Error::from(std::io::ErrorKind::StorageFull).into(), ErrorKind::Io),
+        ] {
+            let error = cluster::Error::from(error);
+            assert_eq!(CliError::from(&error).kind, kind);
+            let is_later = matches!(error.unpacked(hint), Unpacked::Later(_));
+            assert_eq!(is_later, kind != ErrorKind::Input, "{error}");
+        }
+    }
+}

@@ -136,19 +136,32 @@ fn helper_name(image: &Reference) -> &str {
     if DOCKER_HUB.contains(&image.registry()) { "https://index.docker.io/v1/" } else { image.registry() }
 }
 
-fn auths_of(secret: &Value) -> Result<BTreeMap<String, Value>, String> {
+/// Why a pull secret cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum SecretError {
+    #[error("it has neither .dockerconfigjson nor .dockercfg")]
+    NoKey,
+    #[error(transparent)]
+    Base64(#[from] base64::DecodeError),
+    /// The text of the parser's error would show parts of the secret.
+    #[error("its content is not JSON")]
+    NotJson,
+    #[error("it has no auths")]
+    NoAuths,
+}
+
+fn auths_of(secret: &Value) -> Result<BTreeMap<String, Value>, SecretError> {
     use base64::Engine;
     let data = |key: &str| secret.get("data").and_then(|d| d.get(key)).and_then(Value::as_str);
     let (text, nested) = match (data(".dockerconfigjson"), data(".dockercfg")) {
         (Some(text), _) => (text, true),
         (None, Some(text)) => (text, false),
-        (None, None) => return Err("it has neither .dockerconfigjson nor .dockercfg".to_owned()),
+        (None, None) => return Err(SecretError::NoKey),
     };
-    let bytes = base64::engine::general_purpose::STANDARD.decode(text).map_err(|e| e.to_string())?;
-    // The text of the error would show parts of the secret.
-    let config: Value = serde_json::from_slice(&bytes).map_err(|_| "its content is not JSON".to_owned())?;
+    let bytes = base64::engine::general_purpose::STANDARD.decode(text)?;
+    let config: Value = serde_json::from_slice(&bytes).map_err(|_| SecretError::NotJson)?;
     let auths = if nested { config.get("auths") } else { Some(&config) };
-    let auths = auths.and_then(Value::as_object).ok_or("it has no auths")?;
+    let auths = auths.and_then(Value::as_object).ok_or(SecretError::NoAuths)?;
     Ok(auths.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
 }
 

@@ -112,6 +112,15 @@ impl ReadError {
     }
 }
 
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+enum ConnectError {
+    #[error("{address:?} is not an address of the form host:port: {source}")]
+    Address { address: String, source: http::Error },
+    #[error("{}", innermost(.0))]
+    Failed(#[from] tonic::transport::Error),
+}
+
 /// A client of one catalog. Dropping it closes the connection.
 #[derive(Debug)]
 pub struct Client {
@@ -207,7 +216,7 @@ impl Connection {
                     }
                     // A server that hangs up at once must not be dialled in a loop.
                 }
-                Err(error) => self.state(ConnectionState::TransientFailure, Some(error)),
+                Err(error) => self.state(ConnectionState::TransientFailure, Some(error.to_string())),
             }
             tokio::select! {
                 () = tokio::time::sleep(pause) => pause = (pause * 2).min(max_pause),
@@ -285,13 +294,13 @@ impl Connection {
 }
 
 /// A connection, and a channel that is closed when the connection is.
-async fn connect(address: &str, settings: &Settings) -> Result<(Channel, oneshot::Receiver<()>), String> {
+async fn connect(address: &str, settings: &Settings) -> Result<(Channel, oneshot::Receiver<()>), ConnectError> {
     let uri = Uri::builder()
         .scheme("http")
         .authority(address)
         .path_and_query("/")
         .build()
-        .map_err(|e| format!("{address:?} is not an address of the form host:port: {e}"))?;
+        .map_err(|source| ConnectError::Address { address: address.to_owned(), source })?;
     let (guard, lost) = oneshot::channel::<()>();
     let guard = Arc::new(std::sync::Mutex::new(Some(guard)));
     let target = address.to_owned();
@@ -308,7 +317,7 @@ async fn connect(address: &str, settings: &Settings) -> Result<(Channel, oneshot
         }
     });
     let endpoint = Endpoint::from(uri).connect_timeout(settings.connect_timeout);
-    let channel = endpoint.connect_with_connector(connector).await.map_err(|e| innermost(&e))?;
+    let channel = endpoint.connect_with_connector(connector).await?;
     Ok((channel, lost))
 }
 
