@@ -29,7 +29,7 @@ fn main() -> Result<()> {
         let mut told = (0, 0);
         let times = Times::of(RUNS, || {
             let reader = Reader::new(&world);
-            let all = Intersections::of(&reader);
+            let all = Intersections::from_world(&reader);
             told = (all.pairs().len(), all.clashes().len());
             Ok(())
         })?;

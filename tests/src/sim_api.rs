@@ -537,18 +537,18 @@ mod tests {
         let mut events = std::pin::pin!(api.watch(&all, &version).await.unwrap());
 
         api.rehearse_create(&config_map("a")).await.unwrap();
-        assert_eq!(api.get(&ObjectRef::of(&config_map("a"))).await.unwrap(), None, "a dry run");
+        assert_eq!(api.get(&ObjectRef::from_object(&config_map("a"))).await.unwrap(), None, "a dry run");
         let a = api.create(&config_map("a")).await.unwrap();
         assert!(api.create(&config_map("a")).await.unwrap_err().is_already_exists());
         api.create(&config_map("b")).await.unwrap();
-        let changed = api.merge(&ObjectRef::of(&a), &json!({"data": {"more": "yes"}})).await.unwrap();
+        let changed = api.merge(&ObjectRef::from_object(&a), &json!({"data": {"more": "yes"}})).await.unwrap();
         assert_eq!(changed["data"], json!({"is": "a", "more": "yes"}));
         let selected = api.list(&all.clone().labelled("is in (b)")).await.unwrap().objects;
         assert_eq!(selected.iter().map(object::name).collect::<Vec<_>>(), ["b"]);
         let page =
             api.page(&ListQuery::all(&resource).labelled("is!=b").depth(Depth::Metadata).limit(1), "").await.unwrap();
         assert!(page.objects.iter().all(|object| object["data"].is_null() && object::name(object) == "a"));
-        let one = api.list(&ListQuery::one(&resource, &ObjectRef::of(&a))).await.unwrap().objects.pop();
+        let one = api.list(&ListQuery::one(&resource, &ObjectRef::from_object(&a))).await.unwrap().objects.pop();
         assert_eq!(one.as_ref(), Some(&changed));
 
         let outdated = kube::api::Preconditions {
@@ -556,10 +556,10 @@ mod tests {
             resource_version: Some(object::resource_version(&a).to_owned()),
         };
         let stale = DeleteParams { preconditions: Some(outdated), ..DeleteParams::default() };
-        assert!(api.delete(&ObjectRef::of(&a), &stale).await.unwrap_err().is_conflict());
+        assert!(api.delete(&ObjectRef::from_object(&a), &stale).await.unwrap_err().is_conflict());
         let rehearsed = DeleteParams { dry_run: true, ..DeleteParams::default() };
-        api.delete(&ObjectRef::of(&a), &rehearsed).await.unwrap();
-        assert_eq!(api.delete(&ObjectRef::of(&a), &DeleteParams::default()).await, Ok(None));
+        api.delete(&ObjectRef::from_object(&a), &rehearsed).await.unwrap();
+        assert_eq!(api.delete(&ObjectRef::from_object(&a), &DeleteParams::default()).await, Ok(None));
         assert!(api.resource(&Gvk::new("tea.example.com", "v1", "Pot")).await.unwrap_err().is_not_found());
 
         let mut seen = Vec::new();

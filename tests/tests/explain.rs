@@ -110,7 +110,7 @@ impl Garden {
     fn approve(&mut self) {
         let plans = self.simulation.api().list("operators.coreos.com", "InstallPlan", Some("garden"));
         let waiting = plans.filter(|plan| object::text(plan, &["status", "phase"]) == "RequiresApproval");
-        let waiting: Vec<ObjectRef> = waiting.map(ObjectRef::of).collect();
+        let waiting: Vec<ObjectRef> = waiting.map(ObjectRef::from_object).collect();
         let plan = waiting.first().unwrap().clone();
         self.simulation.patch(&plan, Patch::Merge(json!({ "spec": { "approved": true } })), None).unwrap();
         self.settle();

@@ -258,7 +258,7 @@ fn deleted(api: &SimApi) {
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": { "name": "rose", "labels": labels }, "rules": [],
     });
-    let target = ObjectRef::of(&csv);
+    let target = ObjectRef::from_object(&csv);
     api.ask(|simulation| {
         simulation.apply(csv).unwrap();
         simulation.apply(role).unwrap();
@@ -298,7 +298,7 @@ fn deletions_are_finished_only_without_running_controllers() {
             },
         },
     });
-    let target = ObjectRef::of(&controllers);
+    let target = ObjectRef::from_object(&controllers);
     api.ask(|simulation| simulation.apply(controllers)).unwrap();
     let ended = run(&api, "--release-finalizers --yes");
     assert!(ended.code == Some(2) && ended.err.contains("OLM is already running on the cluster"), "{ended:?}");

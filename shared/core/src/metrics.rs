@@ -65,7 +65,7 @@ pub struct SubscriptionState {
 
 impl SubscriptionState {
     /// Returns the current labels of a Subscription.
-    pub fn of(subscription: &Value) -> Self {
+    pub fn from_object(subscription: &Value) -> Self {
         let text = |path: &[&str]| object::text(subscription, path).to_owned();
         Self {
             namespace: object::namespace(subscription).to_owned(),
@@ -103,7 +103,7 @@ pub fn objects(world: &Reader<'_>) -> Objects {
     Objects {
         csvs: csvs.map(csv).collect(),
         install_plans: world.all(&kind::INSTALL_PLAN).count(),
-        subscriptions: world.all(&kind::SUBSCRIPTION).map(|o| SubscriptionState::of(o.json())).collect(),
+        subscriptions: world.all(&kind::SUBSCRIPTION).map(|o| SubscriptionState::from_object(o.json())).collect(),
         catalog_sources: world.all(&kind::CATALOG_SOURCE).map(|o| catalog(o.json())).collect(),
     }
 }
@@ -122,7 +122,7 @@ fn csv(csv: &Value) -> CsvState {
 
 /// Reports whether a ClusterServiceVersion is being replaced.
 pub fn is_replacing(csv: &Value) -> bool {
-    Csv::of(csv).phase() == Phase::Replacing
+    Csv::new(csv).phase() == Phase::Replacing
 }
 
 /// Reports whether the replacement of a ClusterServiceVersion, whose previous state is `before`, starts. Each start counts as an upgrade.

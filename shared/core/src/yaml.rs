@@ -50,7 +50,7 @@ pub enum Format {
 
 impl Format {
     /// Returns the format of a text by its first character; `None` while it contains only white space.
-    pub fn of(start: &[u8]) -> Option<Self> {
+    pub fn detect(start: &[u8]) -> Option<Self> {
         let first = start.strip_prefix(BOM).unwrap_or(start).trim_ascii_start().first()?;
         Some(if *first == b'{' { Self::Json } else { Self::Yaml })
     }
@@ -227,7 +227,7 @@ impl Document<'_> {
 /// Returns the documents of a text, in order, without empty ones. Text after a whole object of a JSON text that is neither
 /// another object nor a separator is a document as well, which no parser accepts.
 pub fn documents(bytes: &[u8]) -> Result<Vec<Document<'_>>, Error> {
-    documents_at(bytes, Format::of(bytes).unwrap_or(Format::Yaml), 1, 0)
+    documents_at(bytes, Format::detect(bytes).unwrap_or(Format::Yaml), 1, 0)
 }
 
 /// Returns the documents of a piece of a text that begins on that line and at that offset.
@@ -494,7 +494,7 @@ mod tests {
         let mixed = "{\"a\":1}\n---\n{\"b\":\"---\"}\n--- # é\n# x\nc: |\n ---\n d\n---\n\n---\n{\"e\":5}{}\n---\nf";
         let broken = "{\"a\":1}\n{\"b\":\n---\n2}\n{\"c\":\"\n--- \n\"}";
         for text in [yaml, json, mixed, broken] {
-            let format = Format::of(text.as_bytes()).unwrap();
+            let format = Format::detect(text.as_bytes()).unwrap();
             let all = documents(text.as_bytes()).unwrap();
             assert!(all.len() > 2, "{all:?}");
             for size in 1..text.len() {

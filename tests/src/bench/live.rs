@@ -128,7 +128,7 @@ impl Cluster {
                             if let WatchEvent::Added(csv) | WatchEvent::Modified(csv) = event? {
                                 object::resource_version(&csv).clone_into(&mut seen[0]);
                                 if object::text(&csv, &["status", "phase"]) == "Succeeded"
-                                    && succeeded.insert(ObjectRef::of(&csv))
+                                    && succeeded.insert(ObjectRef::from_object(&csv))
                                 {
                                     all_succeeded = began.elapsed();
                                 }
@@ -143,7 +143,7 @@ impl Cluster {
                             if let WatchEvent::Added(copy) | WatchEvent::Modified(copy) = &event {
                                 object::resource_version(copy).clone_into(&mut seen[1]);
                             }
-                            if let WatchEvent::Modified(copy) = event && told.insert(ObjectRef::of(&copy)) {
+                            if let WatchEvent::Modified(copy) = event && told.insert(ObjectRef::from_object(&copy)) {
                                 all_told = began.elapsed();
                             }
                         }

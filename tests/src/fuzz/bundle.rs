@@ -31,7 +31,7 @@ pub(super) fn run(bytes: &[u8]) {
     let Ok(rendered) = bundle.render() else { return };
     assert_eq!((rendered.name.as_str(), rendered.package.as_str()), (bundle.name(), bundle.package()));
     for property in &rendered.properties {
-        if let Ok(Some(constraint)) = Constraint::of(property) {
+        if let Ok(Some(constraint)) = Constraint::from_property(property) {
             let _ = constraint.is_met_by(&Candidate { properties: &rendered.properties, ..Candidate::default() });
             let _ = constraint.to_string();
         }
@@ -52,7 +52,7 @@ fn csv(csv: &Value) {
     assert!(read.is_ok(), "{encoded}");
     let normal = GoType::CLUSTER_SERVICE_VERSION.normalise(csv);
     assert_eq!(GoType::CLUSTER_SERVICE_VERSION.normalise(&normal), normal);
-    let _ = (Apis::of(csv), supported_modes(csv), supports(csv, "garden", "garden,shed"));
+    let _ = (Apis::from_csv(csv), supported_modes(csv), supports(csv, "garden", "garden,shed"));
 }
 
 fn content(content: &BundleContent) {

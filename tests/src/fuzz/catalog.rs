@@ -42,9 +42,9 @@ pub(super) fn run(bytes: &[u8]) {
         assert!(!findings.is_empty());
     }
     let old = files.first().map(|file| catalog::load(std::slice::from_ref(file)).snapshot).unwrap_or_default();
-    let diff = Diff::of(&old, &load.snapshot, None);
+    let diff = Diff::new(&old, &load.snapshot, None);
     assert!(serde_json::to_string(&diff).is_ok());
-    let same = Diff::of(&load.snapshot, &load.snapshot, None);
+    let same = Diff::new(&load.snapshot, &load.snapshot, None);
     assert_eq!((&same.packages[..], &same.stranded[..]), (&[][..], &[][..]));
 }
 
@@ -53,11 +53,11 @@ fn check(load: &Loaded) {
     assert!(is_told(load), "{:?}", load.findings);
     for package in load.snapshot.packages().values() {
         for channel in &package.channels {
-            let graph = Graph::of(channel);
+            let graph = Graph::new(channel);
             for node in graph.nodes() {
                 assert!(graph.walk(node.point()).hops.len() <= graph.nodes().len(), "the path from {}", node.name);
             }
-            let lanes = Lanes::of(&graph, |_| true);
+            let lanes = Lanes::new(&graph, |_| true);
             assert_eq!(lanes.rows.len(), graph.nodes().len());
             let _ = Text { graph: &graph, lanes: &lanes }.to_string();
         }
@@ -91,7 +91,7 @@ fn in_pieces(file: &File, size: usize) -> CatalogIndex {
     while start < bytes.len() {
         end = bytes.len().min(end + size);
         let is_end = end == bytes.len();
-        let Some(format) = Format::of(&bytes[start..end]) else {
+        let Some(format) = Format::detect(&bytes[start..end]) else {
             if is_end {
                 break;
             }

@@ -33,7 +33,7 @@ pub(super) fn run(bytes: &[u8]) {
         end = offset + text.len();
         check(document);
     }
-    if let Some(format) = Format::of(bytes) {
+    if let Some(format) = Format::detect(bytes) {
         in_two(bytes, format, &documents);
     }
 }
@@ -64,7 +64,7 @@ fn in_two(bytes: &[u8], format: Format, documents: &[Document<'_>]) {
     assert!(cut <= bytes.len());
     let (first, rest) = bytes.split_at(cut);
     let line = 1 + newlines(first);
-    let rest_format = Format::of(rest).unwrap_or(format);
+    let rest_format = Format::detect(rest).unwrap_or(format);
     let first = yaml::documents_at(first, format, 1, 0);
     let rest = yaml::documents_at(rest, rest_format, line, cut);
     let (Ok(mut all), Ok(rest)) = (first, rest) else { return };

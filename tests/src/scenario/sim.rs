@@ -88,7 +88,7 @@ impl SimEngine {
             };
             let (api_version, kind) = (text(object, &["apiVersion"]), text(object, &["kind"]));
             if kind != "Event" {
-                let (target, state) = (ObjectRef::of(object), text(object, &["status", "phase"]));
+                let (target, state) = (ObjectRef::from_object(object), text(object, &["status", "phase"]));
                 self.log.push(format!("{} {target} {state} by {:?}", happening.at, happening.actor));
             }
             if WATCHED.iter().any(|(watched, k, _)| *watched == api_version && *k == kind) {

@@ -72,12 +72,12 @@ impl Live {
                 "Namespace" => namespaces.contains(called),
                 _ => !own.contains(called),
             };
-            view.of(kind, "").filter(|object| is_ours(name(object))).map(ObjectRef::of).collect()
+            view.of(kind, "").filter(|object| is_ours(name(object))).map(ObjectRef::from_object).collect()
         };
         // The controllers delete the objects of a CSV only while its namespace exists.
         for kind in ["Subscription", "ClusterServiceVersion"] {
             for namespace in &namespaces {
-                let targets: Vec<ObjectRef> = self.view.of(kind, namespace).map(ObjectRef::of).collect();
+                let targets: Vec<ObjectRef> = self.view.of(kind, namespace).map(ObjectRef::from_object).collect();
                 for target in &targets {
                     // A deleted object needs no further deletion.
                     drop(self.engine.delete(target));

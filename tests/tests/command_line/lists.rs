@@ -189,7 +189,7 @@ fn kubectl_like(cluster: &SimApi) -> impl FnMut(&str, &Value) {
                 return;
             }
             let patch = json!({"metadata": {"labels": {"changed": "yes"}}});
-            api.merge(&ObjectRef::of(object), &patch).await.unwrap();
+            api.merge(&ObjectRef::from_object(object), &patch).await.unwrap();
         });
     }
 }

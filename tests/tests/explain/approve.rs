@@ -25,7 +25,7 @@ use super::garden;
 fn waiting() -> (Simulation, ObjectRef) {
     let garden = garden(&checked_in().join("upgrade-manual-steps"), "01-subscribe-with-startingcsv.yaml");
     let plan = garden.simulation.api().list("operators.coreos.com", "InstallPlan", Some("garden")).next().unwrap();
-    let plan = ObjectRef::of(plan);
+    let plan = ObjectRef::from_object(plan);
     (garden.simulation, plan)
 }
 

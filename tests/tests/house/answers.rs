@@ -88,7 +88,7 @@ pub(crate) fn events() -> Vec<Value> {
     });
     simulation.apply(group).unwrap();
     let status = Patch::Merge(json!({ "status": { "phase": "RequiresApproval", "catalogSources": [] } }));
-    simulation.patch(&ObjectRef::of(&plan), status, Some("status")).unwrap();
+    simulation.patch(&ObjectRef::from_object(&plan), status, Some("status")).unwrap();
     let api = SimApi::start(simulation).unwrap();
     let options = wait::Options {
         cluster: ClusterFlags { kubeconfig: Some(api.kubeconfig()), ..ClusterFlags::default() },

@@ -57,7 +57,7 @@ fn cluster(image: &str) -> SimApi {
     for object in objects(image) {
         simulation.apply(object).unwrap();
     }
-    let subscription = ObjectRef::of(&objects(image)[3]);
+    let subscription = ObjectRef::from_object(&objects(image)[3]);
     let status = Patch::Merge(json!({ "status": { "lastUpdated": "2026-01-01T00:00:00Z" } }));
     simulation.patch(&subscription, status, Some("status")).unwrap();
     SimApi::start(simulation).unwrap()

@@ -178,7 +178,7 @@ impl Server for Cluster {
     }
 
     fn update(&mut self, object: Value, subresource: Option<&str>) -> Result<Value, Status> {
-        self.call("PUT", &path(&ObjectRef::of(&object), subresource), "application/json", Some(&object))
+        self.call("PUT", &path(&ObjectRef::from_object(&object), subresource), "application/json", Some(&object))
     }
 
     fn patch(&mut self, target: &ObjectRef, patch: Patch, subresource: Option<&str>) -> Result<Value, Status> {
@@ -237,5 +237,5 @@ impl Server for Cluster {
 
 /// Returns the object with that name in the namespace of the script.
 pub(crate) fn target(object: &Value) -> ObjectRef {
-    ObjectRef { name: name(object).to_owned(), ..ObjectRef::of(object) }
+    ObjectRef { name: name(object).to_owned(), ..ObjectRef::from_object(object) }
 }

@@ -63,28 +63,28 @@ impl Transcript<'_> {
     }
 
     pub(crate) fn create(&mut self, object: Value) -> Value {
-        let what = format!("create {}", ObjectRef::of(&object));
+        let what = format!("create {}", ObjectRef::from_object(&object));
         let answer = self.server.create(object);
         self.note(&what, &answer);
         answer.unwrap_or_default()
     }
 
     pub(crate) fn update(&mut self, object: Value, subresource: Option<&str>) -> Value {
-        let what = format!("update {} {}", ObjectRef::of(&object), subresource.unwrap_or_default());
+        let what = format!("update {} {}", ObjectRef::from_object(&object), subresource.unwrap_or_default());
         let answer = self.server.update(object, subresource);
         self.note(what.trim_end(), &answer);
         answer.unwrap_or_default()
     }
 
     pub(crate) fn patch(&mut self, object: &Value, patch: Patch) -> Value {
-        let what = format!("patch {}", ObjectRef::of(object));
+        let what = format!("patch {}", ObjectRef::from_object(object));
         let answer = self.server.patch(&crate::servers::target(object), patch, None);
         self.note(&what, &answer);
         answer.unwrap_or_default()
     }
 
     pub(crate) fn apply(&mut self, object: Value, manager: &str, force: bool) -> Value {
-        let what = format!("apply {} as {manager}", ObjectRef::of(&object));
+        let what = format!("apply {} as {manager}", ObjectRef::from_object(&object));
         let target = crate::servers::target(&object);
         let answer = self.server.patch(&target, Patch::Apply { object, manager: manager.into(), force }, None);
         self.note(&what, &answer);
@@ -96,14 +96,14 @@ impl Transcript<'_> {
     }
 
     pub(crate) fn delete_if(&mut self, object: &Value, preconditions: Preconditions, propagation: Propagation) {
-        let what = format!("delete {}", ObjectRef::of(object));
+        let what = format!("delete {}", ObjectRef::from_object(object));
         let answer = self.server.delete(&crate::servers::target(object), preconditions, propagation);
         self.note(&what, &answer.map(Option::unwrap_or_default));
     }
 
     pub(crate) fn get(&mut self, object: &Value) -> Value {
         let found = self.server.get(&crate::servers::target(object)).unwrap_or_default();
-        self.note(&format!("get {}", ObjectRef::of(object)), &Ok(found.clone()));
+        self.note(&format!("get {}", ObjectRef::from_object(object)), &Ok(found.clone()));
         found
     }
 
@@ -124,7 +124,7 @@ impl Transcript<'_> {
             Ok(found) => (found, "wait"),
             Err(found) => (found, "wait in vain"),
         };
-        self.note(&format!("{how} for {}", ObjectRef::of(object)), &Ok(found.clone()));
+        self.note(&format!("{how} for {}", ObjectRef::from_object(object)), &Ok(found.clone()));
         found
     }
 }

@@ -2,32 +2,15 @@
 
 use serde_json::Value;
 
-use super::conditions::Conditions;
 use super::object;
+use super::view::object_view;
 
-/// A view of a CatalogSource, which borrows its JSON.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CatalogSource<'a> {
-    /// The whole object.
-    pub json: &'a Value,
+object_view! {
+    /// A view of a CatalogSource.
+    CatalogSource, conditions
 }
 
 impl<'a> CatalogSource<'a> {
-    /// Creates a view.
-    pub const fn of(json: &'a Value) -> Self {
-        Self { json }
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'a str {
-        object::name(self.json)
-    }
-
-    /// Its namespace.
-    pub fn namespace(self) -> &'a str {
-        object::namespace(self.json)
-    }
-
     /// `spec.sourceType`
     pub fn source_type(self) -> &'a str {
         object::text(self.json, &["spec", "sourceType"])
@@ -52,11 +35,6 @@ impl<'a> CatalogSource<'a> {
     pub fn connection_state(self) -> &'a str {
         object::text(self.json, &["status", "connectionState", "lastObservedState"])
     }
-
-    /// `status.conditions`
-    pub fn conditions(self) -> Conditions<'a> {
-        Conditions::of(self.json)
-    }
 }
 
 /// The source of a CatalogSource's content (olm-behaviour/catalogsource.md#validation).
@@ -74,7 +52,7 @@ pub enum Origin<'a> {
 
 impl<'a> Origin<'a> {
     /// Reads the spec of a CatalogSource.
-    pub fn of(source: &'a Value) -> Self {
+    pub fn from_source(source: &'a Value) -> Self {
         let field = |key| object::text(source, &["spec", key]);
         let source_type = field("sourceType");
         match (source_type, field("configMap"), field("address"), field("image")) {
@@ -139,5 +117,5 @@ pub fn pull_policy(image: &str) -> &'static str {
 
 /// Returns the names of the pull secrets, in its namespace, for the images of a CatalogSource and of its bundles.
 pub fn pull_secrets(source: &Value) -> Vec<String> {
-    CatalogSource::of(source).secrets().map(str::to_owned).collect()
+    CatalogSource::new(source).secrets().map(str::to_owned).collect()
 }

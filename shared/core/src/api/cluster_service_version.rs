@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::labels;
 use super::object::{self, Gvk};
+use super::view::object_view;
 use super::words::words;
 
 words! {
@@ -77,11 +78,9 @@ pub mod reason {
     }
 }
 
-/// A view of a ClusterServiceVersion, which borrows its JSON.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Csv<'a> {
-    /// The whole object.
-    pub json: &'a Value,
+object_view! {
+    /// A view of a ClusterServiceVersion.
+    Csv
 }
 
 /// A CustomResourceDefinition that a ClusterServiceVersion owns or requires.
@@ -97,30 +96,10 @@ pub struct CrdDescription<'a> {
 
 /// Returns whether it is a copy of a ClusterServiceVersion of another namespace; see [`Csv::is_copy`].
 pub fn is_copy(csv: &Value) -> bool {
-    Csv::of(csv).is_copy()
+    Csv::new(csv).is_copy()
 }
 
 impl<'a> Csv<'a> {
-    /// Creates a view.
-    pub const fn of(json: &'a Value) -> Self {
-        Self { json }
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'a str {
-        object::name(self.json)
-    }
-
-    /// Its namespace.
-    pub fn namespace(self) -> &'a str {
-        object::namespace(self.json)
-    }
-
-    /// Its uid.
-    pub fn uid(self) -> &'a str {
-        object::uid(self.json)
-    }
-
     /// `status.phase`
     pub fn phase(self) -> Phase {
         Phase::from(self.phase_text())

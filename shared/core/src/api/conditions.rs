@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::object;
+use super::view::view;
 
 /// The condition holds.
 pub const TRUE: &str = "True";
@@ -25,21 +26,19 @@ pub const READY: &str = "Ready";
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Conditions<'a>(&'a [Value]);
 
-/// A view of a condition, which borrows its JSON.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Condition<'a> {
-    /// The whole condition.
-    pub json: &'a Value,
+view! {
+    /// A view of a condition.
+    Condition
 }
 
 impl<'a> Conditions<'a> {
     /// Returns the conditions of an object, `status.conditions`.
-    pub fn of(object: &'a Value) -> Self {
+    pub fn new(object: &'a Value) -> Self {
         Self(object::list(object, &["status", "conditions"]))
     }
 
     /// Returns the conditions of a status.
-    pub fn of_status(status: &'a Value) -> Self {
+    pub fn from_status(status: &'a Value) -> Self {
         Self(object::list(status, &["conditions"]))
     }
 
@@ -50,7 +49,7 @@ impl<'a> Conditions<'a> {
 
     /// Iterates over the conditions.
     pub fn iter(self) -> impl Iterator<Item = Condition<'a>> {
-        self.0.iter().map(|json| Condition { json })
+        self.0.iter().map(Condition::new)
     }
 
     /// Returns the condition of a type, if it exists.

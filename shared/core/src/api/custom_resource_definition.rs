@@ -2,34 +2,21 @@
 
 use serde_json::Value;
 
-use super::conditions::{Conditions, ESTABLISHED, NAMES_ACCEPTED};
+use super::conditions::{ESTABLISHED, NAMES_ACCEPTED};
 use super::object;
+use super::view::{object_view, view};
 
-/// A view of a CustomResourceDefinition, which borrows its JSON.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CustomResourceDefinition<'a> {
-    /// The whole object.
-    pub json: &'a Value,
+object_view! {
+    /// A view of a CustomResourceDefinition.
+    CustomResourceDefinition, conditions
 }
 
-/// A view of a version of a kind, which borrows its JSON.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CrdVersion<'a> {
-    /// The whole version.
-    pub json: &'a Value,
+view! {
+    /// A view of a version of a CustomResourceDefinition.
+    CrdVersion
 }
 
 impl<'a> CustomResourceDefinition<'a> {
-    /// Creates a view.
-    pub const fn of(json: &'a Value) -> Self {
-        Self { json }
-    }
-
-    /// Its name, `PLURAL.GROUP`.
-    pub fn name(self) -> &'a str {
-        object::name(self.json)
-    }
-
     /// `spec.group`
     pub fn group(self) -> &'a str {
         object::text(self.json, &["spec", "group"])
@@ -57,7 +44,7 @@ impl<'a> CustomResourceDefinition<'a> {
 
     /// The versions, served or not.
     pub fn versions(self) -> impl Iterator<Item = CrdVersion<'a>> {
-        object::list(self.json, &["spec", "versions"]).iter().map(|json| CrdVersion { json })
+        object::list(self.json, &["spec", "versions"]).iter().map(CrdVersion::new)
     }
 
     /// The versions that are served.
@@ -72,7 +59,7 @@ impl<'a> CustomResourceDefinition<'a> {
 
     /// Whether the API server serves it under the requested names.
     pub fn is_established(self) -> bool {
-        let conditions = Conditions::of(self.json);
+        let conditions = self.conditions();
         conditions.is_true(ESTABLISHED) && conditions.is_true(NAMES_ACCEPTED)
     }
 }

@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::conditions::Conditions;
 use super::kinds;
 use super::metadata::Metadata;
 use super::object;
 use super::subscription::Approval;
+use super::view::{object_view, view};
 use super::words::words;
 
 words! {
@@ -71,29 +71,12 @@ pub mod reason {
     pub const COMPONENT_FAILED: &str = "InstallComponentFailed";
 }
 
-/// A view of an InstallPlan, which borrows its JSON.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct InstallPlan<'a> {
-    /// The whole object; null if it does not exist.
-    pub json: &'a Value,
+object_view! {
+    /// A view of an InstallPlan; of null when there is none.
+    InstallPlan, conditions
 }
 
 impl<'a> InstallPlan<'a> {
-    /// Creates a view.
-    pub const fn of(json: &'a Value) -> Self {
-        Self { json }
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'a str {
-        object::name(self.json)
-    }
-
-    /// Its namespace.
-    pub fn namespace(self) -> &'a str {
-        object::namespace(self.json)
-    }
-
     /// `status.phase`
     pub fn phase(self) -> Phase {
         Phase::from(self.phase_text())
@@ -146,17 +129,12 @@ impl<'a> InstallPlan<'a> {
 
     /// The steps.
     pub fn steps(self) -> impl DoubleEndedIterator<Item = Step<'a>> + ExactSizeIterator {
-        self.steps_json().iter().map(Step::of)
+        self.steps_json().iter().map(Step::new)
     }
 
     /// The bundle images that steps were read from: `{path, identifier, …}`.
     pub fn bundle_lookups(self) -> &'a [Value] {
         object::list(self.json, &["status", "bundleLookups"])
-    }
-
-    /// `status.conditions`
-    pub fn conditions(self) -> Conditions<'a> {
-        Conditions::of(self.json)
     }
 
     /// `status.attenuatedServiceAccountRef`: the ServiceAccount with whose permissions steps are executed, or null.
@@ -165,19 +143,12 @@ impl<'a> InstallPlan<'a> {
     }
 }
 
-/// A view of a step of an InstallPlan, which borrows its JSON.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step<'a> {
-    /// The whole step.
-    pub json: &'a Value,
+view! {
+    /// A view of a step of an InstallPlan.
+    Step
 }
 
 impl<'a> Step<'a> {
-    /// Creates a view.
-    pub const fn of(json: &'a Value) -> Self {
-        Self { json }
-    }
-
     /// `resource.kind`, which may differ from the kind of the created object: `BundleSecret` is a Secret.
     pub fn kind(self) -> &'a str {
         self.resource("kind")
@@ -273,12 +244,12 @@ pub fn is_approved_content(plan: &Value, csv: &str, digest: &str) -> Result<(), 
 
 /// Returns whether it was created for a Subscription. Others are created by users, or by other programs.
 pub fn is_generated(plan: &Value) -> bool {
-    Metadata::of(plan).owners().any(|owner| owner.kind() == kinds::SUBSCRIPTION.kind)
+    Metadata::new(plan).owners().any(|owner| owner.kind() == kinds::SUBSCRIPTION.kind)
 }
 
 /// Returns whether it may be executed. For a plan that was created for a Subscription only `spec.approved` decides, as in
 /// OLM. A plan that a user or another program created may also request automatic approval.
 pub fn is_approved(plan: &Value) -> bool {
-    let view = InstallPlan::of(plan);
+    let view = InstallPlan::new(plan);
     view.spec_approved() || view.approval() == Approval::Automatic && !is_generated(plan)
 }

@@ -4,34 +4,27 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::object;
+use super::view::view;
 
-/// A view of an object's metadata, which borrows its JSON.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Metadata<'a> {
-    object: &'a Value,
+view! {
+    /// A view of the metadata of an object.
+    Metadata
 }
 
-/// A view of a reference to an object's owner, which borrows its JSON.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct OwnerReference<'a> {
-    /// The whole reference.
-    pub json: &'a Value,
+view! {
+    /// A view of an owner reference.
+    OwnerReference
 }
 
 impl<'a> Metadata<'a> {
-    /// Creates a view of an object's metadata.
-    pub fn of(object: &'a Value) -> Self {
-        Self { object }
-    }
-
     /// `generateName`: the prefix from which the API server generates a name.
     pub fn generate_name(self) -> &'a str {
-        object::text(self.object, &["metadata", "generateName"])
+        object::text(self.json, &["metadata", "generateName"])
     }
 
     /// `creationTimestamp` as text; empty before creation.
     pub fn created(self) -> &'a str {
-        object::text(self.object, &["metadata", "creationTimestamp"])
+        object::text(self.json, &["metadata", "creationTimestamp"])
     }
 
     /// The creation time.
@@ -41,27 +34,27 @@ impl<'a> Metadata<'a> {
 
     /// The labels, or null.
     pub fn labels(self) -> &'a Value {
-        object::at(self.object, &["metadata", "labels"])
+        object::at(self.json, &["metadata", "labels"])
     }
 
     /// The annotations, or null.
     pub fn annotations(self) -> &'a Value {
-        object::at(self.object, &["metadata", "annotations"])
+        object::at(self.json, &["metadata", "annotations"])
     }
 
     /// The finalizers, which block the deletion of the object.
     pub fn finalizers(self) -> &'a [Value] {
-        object::list(self.object, &["metadata", "finalizers"])
+        object::list(self.json, &["metadata", "finalizers"])
     }
 
     /// The owners. The object is deleted when none of them exists.
     pub fn owners(self) -> impl Iterator<Item = OwnerReference<'a>> {
-        self.owner_references().iter().map(|json| OwnerReference { json })
+        self.owner_references().iter().map(OwnerReference::new)
     }
 
     /// The owner references as JSON.
     pub fn owner_references(self) -> &'a [Value] {
-        object::list(self.object, &["metadata", "ownerReferences"])
+        object::list(self.json, &["metadata", "ownerReferences"])
     }
 }
 

@@ -31,4 +31,5 @@ pub mod operator_group;
 pub mod quantity;
 pub mod status;
 pub mod subscription;
+mod view;
 mod words;

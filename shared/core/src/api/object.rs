@@ -50,7 +50,7 @@ pub struct ObjectRef {
 
 impl ObjectRef {
     /// Returns the reference to an object.
-    pub fn of(object: &Value) -> Self {
+    pub fn from_object(object: &Value) -> Self {
         Self { gvk: gvk(object), namespace: namespace(object).to_owned(), name: name(object).to_owned() }
     }
 

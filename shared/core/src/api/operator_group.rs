@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::conditions::Conditions;
 use super::object;
+use super::view::object_view;
 use super::words::words;
 
 words! {
@@ -24,29 +24,12 @@ pub mod condition {
     pub const SERVICE_ACCOUNT: &str = "OperatorGroupServiceAccount";
 }
 
-/// A view of an OperatorGroup, which borrows its JSON.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct OperatorGroup<'a> {
-    /// The whole object.
-    pub json: &'a Value,
+object_view! {
+    /// A view of an OperatorGroup.
+    OperatorGroup, conditions
 }
 
 impl<'a> OperatorGroup<'a> {
-    /// Creates a view.
-    pub const fn of(json: &'a Value) -> Self {
-        Self { json }
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'a str {
-        object::name(self.json)
-    }
-
-    /// Its namespace, in which its members run.
-    pub fn namespace(self) -> &'a str {
-        object::namespace(self.json)
-    }
-
     /// `status.namespaces`: the recorded target namespaces; exactly `""` for all.
     pub fn target_namespaces(self) -> impl Iterator<Item = &'a str> {
         object::list(self.json, &["status", "namespaces"]).iter().filter_map(Value::as_str)
@@ -88,10 +71,5 @@ impl<'a> OperatorGroup<'a> {
     /// Returns whether failed operators and InstallPlans may be upgraded as well.
     pub fn fails_forward(self) -> bool {
         self.upgrade_strategy() == UpgradeStrategy::FailForward
-    }
-
-    /// `status.conditions`
-    pub fn conditions(self) -> Conditions<'a> {
-        Conditions::of(self.json)
     }
 }

@@ -1,9 +1,7 @@
 //! Subscription: a request to install a package and to follow one of its channels.
 
-use serde_json::Value;
-
-use super::conditions::Conditions;
 use super::object;
+use super::view::object_view;
 use super::words::words;
 
 words! {
@@ -60,29 +58,12 @@ pub mod condition_type {
     pub const DEPRECATED: &str = "Deprecated";
 }
 
-/// A view of a Subscription, which borrows its JSON.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Subscription<'a> {
-    /// The whole object.
-    pub json: &'a Value,
+object_view! {
+    /// A view of a Subscription.
+    Subscription, conditions
 }
 
 impl<'a> Subscription<'a> {
-    /// Creates a view.
-    pub const fn of(json: &'a Value) -> Self {
-        Self { json }
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'a str {
-        object::name(self.json)
-    }
-
-    /// Its namespace.
-    pub fn namespace(self) -> &'a str {
-        object::namespace(self.json)
-    }
-
     /// `spec.name`: the package.
     pub fn package(self) -> &'a str {
         self.spec("name")
@@ -140,10 +121,5 @@ impl<'a> Subscription<'a> {
     /// `status.installPlanRef.name`; empty when none.
     pub fn plan_name(self) -> &'a str {
         object::text(self.json, &["status", "installPlanRef", "name"])
-    }
-
-    /// `status.conditions`
-    pub fn conditions(self) -> Conditions<'a> {
-        Conditions::of(self.json)
     }
 }

@@ -24,7 +24,7 @@ const VERBS: [(&str, &[&str]); 3] =
 pub fn plan(world: &Reader<'_>, key: &Key) -> Plan {
     let csv = world
         .json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name)
-        .filter(|csv| Csv::of(csv).phase() == Phase::Succeeded)
+        .filter(|csv| Csv::new(csv).phase() == Phase::Succeeded)
         .filter(|csv| !membership::is_copy(csv) && !object::is_deleting(csv));
     let Some(csv) = csv else { return Plan::nothing() };
     let actions = wanted(world, csv).iter().filter_map(|role| ensure(world, role)).collect();
@@ -34,7 +34,7 @@ pub fn plan(world: &Reader<'_>, key: &Key) -> Plan {
 /// Returns the ClusterRoles for all existing provided APIs.
 fn wanted(world: &Reader<'_>, csv: &Value) -> Vec<Value> {
     let mut roles = Vec::new();
-    for crd in Csv::of(csv).owned_crds() {
+    for crd in Csv::new(csv).owned_crds() {
         let (name, version) = (object::text(crd, &["name"]), object::text(crd, &["version"]));
         let Some((plural, group)) = name.split_once('.') else { continue };
         let Some(owner) = world.json(&kind::CUSTOM_RESOURCE_DEFINITION, "", name) else { continue };
@@ -52,7 +52,7 @@ fn wanted(world: &Reader<'_>, csv: &Value) -> Vec<Value> {
         });
         roles.push(api.role("crdview", "view", rule));
     }
-    for service in Csv::of(csv).owned_api_services() {
+    for service in Csv::new(csv).owned_api_services() {
         let text = |field: &str| object::text(service, &[field]);
         let (group, version) = (text("group"), text("version"));
         let Some(owner) = world.json(&kind::API_SERVICE, "", &format!("{version}.{group}")) else { continue };
@@ -118,7 +118,7 @@ fn ensure(world: &Reader<'_>, role: &Value) -> Option<Action> {
     for (key, value) in object::entries(role, &["metadata", "labels"]) {
         object::set_label(&mut new, key, value);
     }
-    for owner in Metadata::of(role).owner_references() {
+    for owner in Metadata::new(role).owner_references() {
         object::set_owner_reference(&mut new, owner.clone());
     }
     let rules = object::at(role, &["rules"]);

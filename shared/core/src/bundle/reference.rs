@@ -121,10 +121,10 @@ pub fn to_manifest(image: &str, source: &BundleSource<'_>, properties: &str) -> 
 /// `None` where the plan does not contain the image.
 pub fn unmade(plan: &Value) -> BTreeMap<&str, Option<Lookup<'_>>> {
     let mut unmade = BTreeMap::new();
-    for step in InstallPlan::of(plan).steps_json() {
-        let csv = Step::of(step).resolving();
+    for step in InstallPlan::new(plan).steps_json() {
+        let csv = Step::new(step).resolving();
         let is_made = matches!(object::text(step, &["status"]), "Created" | "Present" | "NotCreated");
-        if !is_made && !unmade.contains_key(csv) && is_reference(Step::of(step).manifest()) {
+        if !is_made && !unmade.contains_key(csv) && is_reference(Step::new(step).manifest()) {
             unmade.insert(csv, lookup(plan, csv));
         }
     }
@@ -132,7 +132,7 @@ pub fn unmade(plan: &Value) -> BTreeMap<&str, Option<Lookup<'_>>> {
 }
 
 fn lookup<'p>(plan: &'p Value, csv: &str) -> Option<Lookup<'p>> {
-    let lookups = InstallPlan::of(plan).bundle_lookups();
+    let lookups = InstallPlan::new(plan).bundle_lookups();
     let lookup = lookups.iter().find(|l| object::text(l, &["identifier"]) == csv)?;
     let text = |path: &[&str]| object::text(lookup, path);
     Some(Lookup {

@@ -81,7 +81,7 @@ pub fn of_bundle(
             "BundleSecret".clone_into(&mut gvk.kind);
         }
         let name = match object::name(object) {
-            "" => Metadata::of(object).generate_name(),
+            "" => Metadata::new(object).generate_name(),
             name => name,
         };
         steps.push(step(source, &gvk, name, &go_format::json(object)));
@@ -106,7 +106,7 @@ pub fn of_content(
 
 /// Returns ServiceAccounts, Roles and bindings for the permissions in the install strategy, by account.
 fn access(source: &BundleSource<'_>, namespace: &str, csv: &Value) -> Result<Vec<Value>, Unreadable> {
-    let strategy = Csv::of(csv).strategy();
+    let strategy = Csv::new(csv).strategy();
     if strategy != "deployment" {
         return Err(Unreadable("unrecognized install strategy".to_owned()));
     }
@@ -238,7 +238,7 @@ pub fn of_subscription(source: &BundleSource<'_>, namespace: &str, package: &str
 
 /// Sorts the steps of several bundles: ClusterServiceVersions, then CustomResourceDefinitions, then the rest.
 pub fn order(steps: &mut [Value]) {
-    steps.sort_by_key(|step| match Step::of(step).kind() {
+    steps.sort_by_key(|step| match Step::new(step).kind() {
         "ClusterServiceVersion" => 0,
         "CustomResourceDefinition" => 1,
         _ => 2,

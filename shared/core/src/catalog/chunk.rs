@@ -51,7 +51,7 @@ impl Parsed {
     /// Parses a whole file of blobs, which stays in memory.
     pub fn file(file: &File) -> Self {
         let stored: Arc<dyn Stored> = Arc::new(file.bytes.clone());
-        let format = Format::of(&file.bytes).unwrap_or(Format::Yaml);
+        let format = Format::detect(&file.bytes).unwrap_or(Format::Yaml);
         Self::blobs(&Chunk { path: &file.path, line: 1, offset: 0, bytes: &file.bytes, format, file: &stored })
     }
 

@@ -66,14 +66,14 @@ impl<'a> DocumentText<'a> {
         if let Some((short, large)) = without_large(document.text) {
             let read = document.read(&short)?;
             if count_stand_ins(&read.value) == Some(large.len()) {
-                return Ok(Self::of(document, &short, read, large));
+                return Ok(Self::new(document, &short, read, large));
             }
         }
-        Ok(Self::of(document, document.text, document.read(document.text)?, Vec::new()))
+        Ok(Self::new(document, document.text, document.read(document.text)?, Vec::new()))
     }
 
     /// Returns the parsed document, given a text that replaces the document's text line by line.
-    fn of(document: &Document<'a>, text: &str, read: yaml::Read, large: Vec<&'a str>) -> Self {
+    fn new(document: &Document<'a>, text: &str, read: yaml::Read, large: Vec<&'a str>) -> Self {
         let line = |at: usize| document.line + memchr::memchr_iter(b'\n', &text.as_bytes()[..at]).count();
         let words = read.words.into_iter().map(|yaml::Word { at, text, means }| NonTextWord {
             line: line(at),

@@ -200,7 +200,7 @@ impl Manifests<'_> {
             spec["serviceAccountName"] = object::name(account).into();
         }
         let mut pod = self.object("v1", "Pod", "", &[], Owner::Controller);
-        let mut annotations = Metadata::of(self.source).annotations().as_object().cloned().unwrap_or_default();
+        let mut annotations = Metadata::new(self.source).annotations().as_object().cloned().unwrap_or_default();
         annotations.insert("cluster-autoscaler.kubernetes.io/safe-to-evict".to_owned(), "true".into());
         let mut labels = self.pod_labels();
         labels.insert(POD_HASH.to_owned(), hash.into());

@@ -41,7 +41,7 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
         return Plan::act(vec![update]);
     }
     work.poll(settings);
-    let target = match Origin::of(source) {
+    let target = match Origin::from_source(source) {
         Origin::Invalid(message) => {
             work.complain("SpecInvalidError", &message);
             let actions = disconnect(key, fact).into_iter().chain(work.write());

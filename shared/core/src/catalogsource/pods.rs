@@ -20,7 +20,7 @@ pub(super) fn serve(pods: &CatalogPods, world: &Reader<'_>, work: &mut Work<'_>)
     let source = work.source;
     let namespace = object::namespace(source);
     // The ConfigMap is read directly as well, so its revision is known once it has been read.
-    let config_map = match Origin::of(source) {
+    let config_map = match Origin::from_source(source) {
         Origin::ConfigMap(name) => match work.fact.and_then(|fact| fact.config_map.as_ref()) {
             Some((_, revision)) => Some((name, revision.as_str())),
             None => return Ok(Target::ConfigMap(name.to_owned())),
@@ -38,7 +38,7 @@ pub(super) fn serve(pods: &CatalogPods, world: &Reader<'_>, work: &mut Work<'_>)
         ensure(world, work, &kind::NETWORK_POLICY, policy.clone(), differs);
     }
     for access in manifests.access() {
-        ensure(world, work, &GroupKind::of(&access), access.clone(), |_| false);
+        ensure(world, work, &GroupKind::from_object(&access), access.clone(), |_| false);
     }
     let wanted = manifests.service_account();
     let Some(account) = world.json(&kind::SERVICE_ACCOUNT, namespace, object::name(&wanted)) else {
@@ -101,7 +101,7 @@ fn ensure(world: &Reader<'_>, work: &mut Work<'_>, kind: &GroupKind, wanted: Val
 /// Restores the label of a ServiceAccount that the CatalogSource owns. Its pull secrets may be edited by others. An account
 /// that existed before the CatalogSource is not changed: deleting the CatalogSource must not delete the account.
 fn mend_account(account: &Value, source: &Value) -> Option<Action> {
-    let owners = Metadata::of(account).owner_references();
+    let owners = Metadata::new(account).owner_references();
     let is_owned = owners.iter().any(|owner| object::text(owner, &["uid"]) == object::uid(source));
     let is_mended = !is_owned || object::label(account, MANAGED) == Some("true");
     (!is_mended).then(|| Action::label(account, json!({ MANAGED: "true" })))
@@ -119,10 +119,10 @@ fn replace_pods(world: &Reader<'_>, work: &mut Work<'_>, wanted: &Value) -> bool
         same(POD_HASH) && same(REVISION) && has_images(pod, wanted)
     };
     // A pod on a lost node is not deleted by itself.
-    let is_dead = |pod: &Value| Conditions::of(pod).is_true("DisruptionTarget");
+    let is_dead = |pod: &Value| Conditions::new(pod).is_true("DisruptionTarget");
     let (mut good, mut bad): (Vec<&Value>, Vec<&Value>) = live.partition(|pod| is_right(pod) && !is_dead(pod));
     // The pod that has taken over is the younger one.
-    good.sort_by_key(|pod| Metadata::of(pod).created());
+    good.sort_by_key(|pod| Metadata::new(pod).created());
     bad.extend(good.drain(..good.len().saturating_sub(1)));
     if good.is_empty() {
         // The new pod is created first: the old ones serve until it exists.

@@ -67,7 +67,7 @@ fn broken(pod: &Value) -> Option<&str> {
 }
 
 fn is_ready(pod: &Value) -> bool {
-    Conditions::of(pod).is_true(READY)
+    Conditions::new(pod).is_true(READY)
 }
 
 /// Returns whether the images of both pods are known and differ.

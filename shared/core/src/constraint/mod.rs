@@ -103,11 +103,11 @@ pub enum Constraint {
 
 impl Constraint {
     /// Returns the constraint of a property; `None` when the property is not a constraint.
-    pub fn of(property: &Property) -> Result<Option<Self>, Error> {
+    pub fn from_property(property: &Property) -> Result<Option<Self>, Error> {
         Self::of_within(property, &Work::default())
     }
 
-    /// Like [`Self::of`], within a work budget.
+    /// Like [`Self::from_property`], within a work budget.
     pub fn of_within(property: &Property, work: &Work) -> Result<Option<Self>, Error> {
         let value = &property.value;
         Ok(Some(match property.type_.as_str() {

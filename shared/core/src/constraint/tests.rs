@@ -349,12 +349,13 @@ fn constraints() {
         ),
     ];
     for (value, expected) in rows {
-        let ours = Constraint::of(&Property::new("olm.constraint", value.clone()));
+        let ours = Constraint::from_property(&Property::new("olm.constraint", value.clone()));
         let ours = ours.map(|c| c.unwrap().is_met_by(&candidate)).map_err(|e| e.to_string());
         assert_eq!(ours, expected.map_err(str::to_owned), "{value}");
     }
-    let label = Constraint::of(&Property::new("olm.label.required", json!({ "label": "red" }))).unwrap().unwrap();
+    let label =
+        Constraint::from_property(&Property::new("olm.label.required", json!({ "label": "red" }))).unwrap().unwrap();
     assert!(label.is_met_by(&candidate));
     assert_eq!(label.to_string(), "with label: red");
-    assert!(Constraint::of(&rose[0]).unwrap().is_none());
+    assert!(Constraint::from_property(&rose[0]).unwrap().is_none());
 }

@@ -33,7 +33,7 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     let Some(config) = world.json(&kind::OLM_CONFIG, "", &key.name).filter(|_| key.name == NAME) else {
         return Plan::nothing();
     };
-    let mut conditions = Conditions::of(config).json().to_vec();
+    let mut conditions = Conditions::new(config).json().to_vec();
     let old = conditions.iter_mut().find(|c| object::text(c, &["type"]) == TYPE);
     let says = |wanted: &Value| old.as_ref().is_some_and(|old| object::covers(old, wanted));
     let good = condition(config, true);
@@ -102,8 +102,8 @@ struct Member<'w> {
 fn members<'w>(settings: &Settings, world: &Reader<'w>) -> Vec<Member<'w>> {
     let mut members = Vec::new();
     for group in world.indexed(IndexKey::Target(String::new())) {
-        let group = Group::of(group.json());
-        let offered = Rc::new(Offered::of(settings, world, group));
+        let group = Group::new(group.json());
+        let offered = Rc::new(Offered::new(settings, world, group));
         let csvs = membership::originals(world, group.namespace());
         let csvs = csvs.filter(|csv| offering_group(world, csv) == Some(group));
         members.extend(csvs.map(|csv| Member {
@@ -123,7 +123,7 @@ impl Member<'_> {
 
     /// Returns whether it lacks a copy, or has a superfluous one.
     fn is_wrong(&self, world: &Reader<'_>) -> bool {
-        let copies = Copies::of(world, self.namespace, self.name);
+        let copies = Copies::find(world, self.namespace, self.name);
         let mut is_offered = in_order(self.offered.namespaces.iter().map(|namespace| (*namespace, ())));
         let mut copy_in = in_order(copies.0.iter().copied());
         let unexpected = copies.0.iter().any(|(namespace, _)| is_offered(namespace).is_none());

@@ -18,7 +18,7 @@ const PASSING: SignedDuration = SignedDuration::from_secs(10);
 
 /// Returns until when the phase of a ClusterServiceVersion is too young to be copied; `None` if it is copied.
 pub(super) fn passes_until(original: &Value, now: Timestamp) -> Option<Timestamp> {
-    let lasts = matches!(Csv::of(original).phase(), Phase::Succeeded | Phase::Failed);
+    let lasts = matches!(Csv::new(original).phase(), Phase::Succeeded | Phase::Failed);
     let since = object::parse_time(object::text(original, &["status", "lastTransitionTime"]));
     since.filter(|_| !lasts).map(|since| since + PASSING).filter(|until| now < *until)
 }
@@ -33,7 +33,7 @@ pub(super) struct Pattern<'a> {
 }
 
 impl<'a> Pattern<'a> {
-    pub(super) fn of(original: &'a Value) -> Self {
+    pub(super) fn new(original: &'a Value) -> Self {
         let (labels, annotations) = (labels_of(original), annotations_of(original));
         let status = status_of(original);
         let as_copy = json!({ "metadata": { "labels": labels, "annotations": annotations } });
@@ -77,7 +77,7 @@ impl<'a> Pattern<'a> {
         self.write(&mut new);
         // OLM's finalizer distinguishes an original from a copy.
         if object::has_finalizer(copy, FINALIZER) {
-            let finalizers = Metadata::of(copy).finalizers().iter();
+            let finalizers = Metadata::new(copy).finalizers().iter();
             let others: Vec<Value> = finalizers.filter(|f| *f != FINALIZER).cloned().collect();
             object::map_mut(&mut new, &["metadata"]).insert("finalizers".to_owned(), others.into());
         }

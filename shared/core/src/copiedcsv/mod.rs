@@ -49,7 +49,7 @@ fn at_a_time(namespaces: usize, bytes: usize) -> usize {
 
 /// Plans for the copies of one ClusterServiceVersion. Actions are independent of each other.
 pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
-    let copies = Copies::of(world, &key.namespace, &key.name);
+    let copies = Copies::find(world, &key.namespace, &key.name);
     let original = world.json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name).filter(|csv| !is_copy(csv));
     let Some(original) = original else {
         let unlabel = mislabelled(world, key);
@@ -64,7 +64,7 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
         target_rbac::demote(world, original, &mut plan);
         return plan;
     };
-    let offered = Offered::of(settings, world, group);
+    let offered = Offered::new(settings, world, group);
     let mut is_offered = in_order(offered.namespaces.iter().map(|namespace| (*namespace, ())));
     let mut actions: Vec<Action> = copies.delete_unless(|namespace| is_offered(namespace).is_some()).collect();
     if offered.disabled && !actions.is_empty() {
@@ -77,7 +77,7 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     }
     let bytes = if offered.namespaces.len() > AT_A_TIME * PLANS { original.to_string().len() } else { 0 };
     let most = plan.actions.len() + at_a_time(offered.namespaces.len(), bytes);
-    let pattern = Pattern::of(original);
+    let pattern = Pattern::new(original);
     let mut copy_in = in_order(copies.0.iter().copied());
     for namespace in &offered.namespaces {
         if plan.actions.len() == most {
@@ -103,7 +103,7 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
 struct Copies<'w>(Vec<(&'w str, &'w Object)>);
 
 impl<'w> Copies<'w> {
-    fn of(world: &Reader<'w>, namespace: &str, name: &str) -> Self {
+    fn find(world: &Reader<'w>, namespace: &str, name: &str) -> Self {
         let mut copies: Vec<_> =
             world.copies(namespace, name).map(|(namespace, copy)| (namespace, copy.as_ref())).collect();
         // Copies without the label are first.
@@ -137,7 +137,7 @@ fn in_order<'a, T>(sorted: impl Iterator<Item = (&'a str, T)>) -> impl FnMut(&st
 /// state (olm-behaviour/operatorgroup.md#copied-csvs), and the group is not about to change that.
 fn offering_group<'w>(world: &Reader<'w>, original: &Value) -> Option<Group<'w>> {
     let uncopiable = matches!(
-        Csv::of(original).reason(),
+        Csv::new(original).reason(),
         "InvalidInstallModes"
             | reason::NO_TARGET_NAMESPACES
             | reason::UNSUPPORTED_OPERATOR_GROUP
@@ -146,7 +146,7 @@ fn offering_group<'w>(world: &Reader<'w>, original: &Value) -> Option<Group<'w>>
             | reason::CONFLICT
             | reason::STATIC_PROVIDED_APIS
     );
-    if uncopiable || Csv::of(original).phase() == Phase::None || object::is_deleting(original) {
+    if uncopiable || Csv::new(original).phase() == Phase::None || object::is_deleting(original) {
         return None;
     }
     let group = membership::group_of(world, original).filter(|g| g.targets() != BTreeSet::from([g.namespace()]))?;
@@ -161,7 +161,7 @@ fn offering_group<'w>(world: &Reader<'w>, original: &Value) -> Option<Group<'w>>
 /// Returns whether a copy may stay while its original is not offered. It may, unless the original is in conflict with
 /// another OperatorGroup, or does not target the namespace (olm-behaviour/operatorgroup.md#copied-csvs).
 fn may_stay(original: &Value, namespace: &str) -> bool {
-    let conflict = matches!(Csv::of(original).reason(), reason::CONFLICT | reason::STATIC_PROVIDED_APIS);
+    let conflict = matches!(Csv::new(original).reason(), reason::CONFLICT | reason::STATIC_PROVIDED_APIS);
     let targets = object::annotation(original, TARGET_NAMESPACES).unwrap_or_default();
     !conflict && (targets.is_empty() || targets.split(',').any(|t| t == namespace))
 }
@@ -181,7 +181,7 @@ fn group_without_targets<'w>(world: &Reader<'w>, original: &Value) -> Option<Gro
 fn mislabelled(world: &Reader<'_>, key: &Key) -> Option<Action> {
     let csv = world.json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name)?;
     let is_original = object::has_finalizer(csv, FINALIZER);
-    let is_labelled = Csv::of(csv).copied_from().is_some();
+    let is_labelled = Csv::new(csv).copied_from().is_some();
     (is_labelled && is_original).then(|| Action::label(csv, json!({ labels::COPIED_FROM: null })))
 }
 
@@ -194,7 +194,7 @@ struct Offered<'w> {
 }
 
 impl<'w> Offered<'w> {
-    fn of(settings: &Settings, world: &Reader<'w>, group: Group<'w>) -> Self {
+    fn new(settings: &Settings, world: &Reader<'w>, group: Group<'w>) -> Self {
         let disabled = group.is_global() && config::disables_copies(world);
         let elsewhere = |namespace: &&str| *namespace != group.namespace();
         let namespaces = if group.is_global() {
@@ -223,7 +223,7 @@ fn accepts_copy(world: &Reader<'_>, namespace: &str, name: &str) -> bool {
 /// the namespace.
 fn make_room(world: &Reader<'_>, namespace: &str, name: &str) -> Option<Action> {
     let copy = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name)?;
-    let from = Csv::of(copy).copied_from()?;
+    let from = Csv::new(copy).copied_from()?;
     let original = world.json(&kind::CLUSTER_SERVICE_VERSION, from, name).filter(|csv| !is_copy(csv))?;
     let is_offered = |group: Group<'_>| group.is_global() || group.targets().contains(namespace);
     let is_needed = object::is_deleting(copy) || offering_group(world, original).is_some_and(is_offered);

@@ -20,8 +20,8 @@ use crate::world::{GroupKind, IndexKey, Reader, kind};
 /// others unnecessary.
 pub(super) fn ensure(world: &Reader<'_>, original: &Value, group: Group<'_>, copies: &Copies<'_>, plan: &mut Plan) {
     demote(world, original, plan);
-    let pending = Csv::of(original).phase() == Phase::Pending;
-    if pending || Csv::of(original).permissions().is_empty() {
+    let pending = Csv::new(original).phase() == Phase::Pending;
+    if pending || Csv::new(original).permissions().is_empty() {
         return;
     }
     // Without its ServiceAccount a group grants nothing; its members wait for it, and report that.
@@ -35,7 +35,7 @@ pub(super) fn ensure(world: &Reader<'_>, original: &Value, group: Group<'_>, cop
 fn grant(world: &Reader<'_>, original: &Value, group: Group<'_>, copies: &Copies<'_>, plan: &mut Plan) {
     if group.is_global() {
         if !may(world, original, None) {
-            let owned = Owned::of(world, original, |_| true);
+            let owned = Owned::find(world, original, |_| true);
             promote(world, original, &owned, plan);
             owned.complain(original, "the whole cluster", plan);
         }
@@ -46,8 +46,8 @@ fn grant(world: &Reader<'_>, original: &Value, group: Group<'_>, copies: &Copies
         let copy = copy.json();
         let offered = targets.contains(namespace) && !object::is_deleting(copy) && takes_objects(world, namespace);
         if offered && !may(world, original, Some(namespace)) {
-            let owned = Owned::of(world, original, |o| {
-                Metadata::of(o).owner_references().iter().any(|r| object::text(r, &["uid"]) == object::uid(original))
+            let owned = Owned::find(world, original, |o| {
+                Metadata::new(o).owner_references().iter().any(|r| object::text(r, &["uid"]) == object::uid(original))
             });
             copy_to(world, copy, &owned, plan);
             owned.complain(original, &format!("namespace {namespace}"), plan);
@@ -62,7 +62,7 @@ pub(super) fn demote(world: &Reader<'_>, original: &Value, plan: &mut Plan) {
     if group.is_none_or(Group::is_global) {
         return;
     }
-    let owned = Owned::of(world, original, |_| true);
+    let owned = Owned::find(world, original, |_| true);
     for (sources, mirrored) in [(&owned.roles, kind::CLUSTER_ROLE), (&owned.bindings, kind::CLUSTER_ROLE_BINDING)] {
         let mirrors = sources.iter().filter_map(|source| world.json(&mirrored, "", object::name(source)));
         let ours = mirrors.filter(|mirror| labels::is_owner(mirror, original) && !object::is_deleting(mirror));
@@ -74,7 +74,7 @@ pub(super) fn demote(world: &Reader<'_>, original: &Value, plan: &mut Plan) {
 /// rule cannot be granted, and is reported for the ClusterServiceVersion.
 fn may(world: &Reader<'_>, original: &Value, namespace: Option<&str>) -> bool {
     let work = Work::default();
-    Csv::of(original).permissions().iter().all(|permission| {
+    Csv::new(original).permissions().iter().all(|permission| {
         let account = (object::namespace(original), object::text(permission, &["serviceAccountName"]));
         let granted = Granted::to(world, account, namespace).sharing(&work);
         object::list(permission, &["rules"]).iter().all(|rule| granted.allows(rule).unwrap_or(true))
@@ -88,14 +88,14 @@ struct Owned<'w> {
 }
 
 impl<'w> Owned<'w> {
-    fn of(world: &Reader<'w>, original: &Value, keep: impl Fn(&Value) -> bool) -> Self {
+    fn find(world: &Reader<'w>, original: &Value, keep: impl Fn(&Value) -> bool) -> Self {
         let found = world.indexed(IndexKey::OwnerLabels {
             kind: object::kind(original).to_owned(),
             namespace: object::namespace(original).to_owned(),
             name: object::name(original).to_owned(),
         });
         let of_kind = |gk: &GroupKind| {
-            let objects = found.iter().map(|o| o.json()).filter(|o| GroupKind::of(o) == *gk);
+            let objects = found.iter().map(|o| o.json()).filter(|o| GroupKind::from_object(o) == *gk);
             objects
                 .filter(|o| object::namespace(o) == object::namespace(original) && !object::is_deleting(o) && keep(o))
                 .collect()
@@ -105,7 +105,7 @@ impl<'w> Owned<'w> {
 
     /// Reports that there is nothing to copy, once the operator runs without the permissions.
     fn complain(&self, original: &Value, place: &str, plan: &mut Plan) {
-        let runs = Csv::of(original).phase() == Phase::Succeeded;
+        let runs = Csv::new(original).phase() == Phase::Succeeded;
         if runs && (self.roles.is_empty() || self.bindings.is_empty()) {
             plan.reasons.push(Reason::Missing {
                 object: format!("ClusterServiceVersion {}/{}", object::namespace(original), object::name(original)),
@@ -139,7 +139,7 @@ fn mirror(world: &Reader<'_>, original: &Value, source: &Value, gk: &GroupKind, 
     let fields = object::map_mut(&mut object, &[]);
     fields.insert("apiVersion".to_owned(), object::at(source, &["apiVersion"]).clone());
     fields.insert("kind".to_owned(), gk.kind.clone().into());
-    fields.insert("metadata".to_owned(), json!({ "name": name, "labels": Metadata::of(source).labels() }));
+    fields.insert("metadata".to_owned(), json!({ "name": name, "labels": Metadata::new(source).labels() }));
     Some(Action::Create(object))
 }
 
@@ -165,7 +165,7 @@ fn mend(present: &Value, wanted: &Value) -> Option<Action> {
 fn copy_to(world: &Reader<'_>, copy: &Value, owned: &Owned<'_>, plan: &mut Plan) {
     let namespace = object::namespace(copy);
     for source in owned.roles.iter().chain(&owned.bindings) {
-        match world.json(&GroupKind::of(source), namespace, object::name(source)) {
+        match world.json(&GroupKind::from_object(source), namespace, object::name(source)) {
             None => plan.actions.push(Action::Create(copied(source, copy))),
             Some(present) if labels::is_owner(present, copy) => plan.actions.extend(mend(present, source)),
             Some(_) => {}

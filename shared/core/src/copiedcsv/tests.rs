@@ -484,7 +484,7 @@ fn olm_config_reports_when_copies_cannot_be_created() {
     let [Action::Create(copy), ..] = &planned(&world).actions[..] else { panic!("no copy") };
     let refusal = Refusal {
         verb: Verb::Create,
-        target: ObjectRef::of(copy),
+        target: ObjectRef::from_object(copy),
         status: Status::new(403, "Forbidden", "quota"),
         attempts: 1,
         since: NOW.parse().unwrap(),

@@ -44,7 +44,7 @@ fn is_adoptable(world: &Reader<'_>, csv: Csv<'_>, service: &Value) -> bool {
     if namespace == csv.namespace() && [csv.name(), csv.replaces()].contains(&owner) {
         return true;
     }
-    let owner = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, owner).map(Csv::of);
+    let owner = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, owner).map(Csv::new);
     owner.is_none_or(|owner| matches!(owner.phase(), Phase::Replacing | Phase::Deleting))
 }
 
@@ -67,7 +67,7 @@ pub(super) fn install(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
         if live.is_none() {
             service["spec"]["groupPriorityMinimum"] = GROUP_PRIORITY.into();
             service["spec"]["versionPriority"] = VERSION_PRIORITY.into();
-            for (key, value) in Config::of(world, csv).iter().flat_map(|config| config.annotations()) {
+            for (key, value) in Config::find(world, csv).iter().flat_map(|config| config.annotations()) {
                 object::set_annotation(&mut service, key, value);
             }
         }
@@ -152,7 +152,7 @@ pub(super) fn unavailable(world: &Reader<'_>, csv: Csv<'_>) -> Option<String> {
         let Some(service) = live(world, description) else {
             return Some(format!("APIService {} does not exist", name(description)));
         };
-        let available = Conditions::of(service).find(AVAILABLE);
+        let available = Conditions::new(service).find(AVAILABLE);
         match available {
             Some(c) if c.is_true() => None,
             Some(c) => Some(format!("APIService {} is not available: {}", name(description), c.message())),
@@ -172,7 +172,7 @@ pub(super) fn orphans(world: &Reader<'_>, key: &Key) -> Vec<Action> {
     owned
         .iter()
         .map(|o| o.json())
-        .filter(|o| GroupKind::of(o) == kind::API_SERVICE && !object::is_deleting(o))
+        .filter(|o| GroupKind::from_object(o) == kind::API_SERVICE && !object::is_deleting(o))
         .map(|o| Action::delete(o, Propagation::Background))
         .collect()
 }

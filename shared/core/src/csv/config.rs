@@ -13,8 +13,8 @@ pub(super) struct Config<'a>(&'a Value);
 
 impl<'a> Config<'a> {
     /// Returns the config of the Subscription that installed the ClusterServiceVersion.
-    pub(super) fn of(world: &Reader<'a>, csv: Csv<'_>) -> Option<Self> {
-        let installed = |s: &&Value| Subscription::of(s).installed_csv() == csv.name();
+    pub(super) fn find(world: &Reader<'a>, csv: Csv<'_>) -> Option<Self> {
+        let installed = |s: &&Value| Subscription::new(s).installed_csv() == csv.name();
         let subscription =
             world.in_namespace(&kind::SUBSCRIPTION, csv.namespace()).map(|o| o.json()).find(installed)?;
         Some(object::at(subscription, &["spec", "config"])).filter(|config| config.is_object()).map(Self)

@@ -47,14 +47,14 @@ impl Unhealthy {
 fn desired(world: &Reader<'_>, csv: Csv<'_>, entry: &Value) -> Option<Value> {
     let name = object::text(entry, &["name"]);
     let mut spec = object::at(entry, &["spec"]).clone();
-    if let Some(server) = Server::of(csv, entry) {
+    if let Some(server) = Server::from_deployment(csv, entry) {
         serving::mount(server, &server.pair(world)?, &mut spec);
     }
     let annotations = object::map_mut(&mut spec, &["template", "metadata", "annotations"]);
     for (key, value) in object::entries(csv.json, &["metadata", "annotations"]) {
         annotations.insert(key.to_owned(), value.into());
     }
-    let config = Config::of(world, csv);
+    let config = Config::find(world, csv);
     if let Some(config) = config {
         config.inject(&mut spec);
     }
@@ -172,7 +172,7 @@ fn is_default(field: &str, value: &Value) -> bool {
 /// Sets the annotations of a Subscription's config, instead of those that a previous config set on the Deployment and its
 /// pods.
 fn set_annotations(new: &mut Value, live: &Value, desired: &Value) {
-    let wanted = Metadata::of(desired).annotations();
+    let wanted = Metadata::new(desired).annotations();
     for (key, value) in object::entries(live, &["metadata", "annotations"]) {
         let in_pods = object::text(live, &["spec", "template", "metadata", "annotations", key]) == value;
         if in_pods && wanted.get(key).is_none() {
@@ -235,7 +235,7 @@ fn unchanged(csv: Csv<'_>, live: &Value, desired: &Value) -> Result<(), Unhealth
 
 fn available(live: &Value, name: &str) -> Result<(), Unhealthy> {
     let number = |path: &[&str]| object::at(live, path).as_i64().unwrap_or_default();
-    let conditions = Conditions::of(live);
+    let conditions = Conditions::new(live);
     let waiting =
         |why: String| Err(Unhealthy::Waiting(format!("waiting for deployment {name} to become ready: {why}")));
     if object::generation(live) > number(&["status", "observedGeneration"]) {

@@ -35,7 +35,7 @@ pub struct Generated {
 impl Generated {
     /// Adds what is generated for that ClusterServiceVersion.
     pub fn add(&mut self, csv: &Value) {
-        let csv = Csv::of(csv);
+        let csv = Csv::new(csv);
         let here = |name: String| (csv.namespace().to_owned(), name);
         for server in Server::all(csv) {
             self.secrets.insert(here(server.secret()));

@@ -50,7 +50,7 @@ use crate::world::{IndexKey, Reader, kind};
 
 /// Returns the names of the Secrets with certificates that OLM creates for a ClusterServiceVersion in its namespace.
 pub fn certificates(csv: &Value) -> Vec<String> {
-    serving::Server::all(Csv::of(csv)).map(serving::Server::secret).collect()
+    serving::Server::all(Csv::new(csv)).map(serving::Server::secret).collect()
 }
 
 /// Plans for one ClusterServiceVersion.
@@ -58,7 +58,7 @@ pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
     let Some(json) = world.json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name) else {
         return Plan::act(apiservices::orphans(world, key));
     };
-    let csv = Csv::of(json);
+    let csv = Csv::new(json);
     // A CSV with the label of a copy is trimmed, and ignored by this controller as long as it has the label.
     if csv.copied_from().is_some() {
         return Plan::nothing();
@@ -103,7 +103,7 @@ fn scoped(mut step: Step, groups: &[membership::Group<'_>]) -> Step {
             step
         }
         Err(name) => Step::stay().because(Reason::Missing {
-            object: object::ObjectRef::of(group.json).to_string(),
+            object: object::ObjectRef::from_object(group.json).to_string(),
             needs: format!("ServiceAccount {name}"),
         }),
     }
@@ -172,7 +172,7 @@ impl Step {
 fn own(csv: Csv<'_>, groups: &[membership::Group<'_>]) -> Option<Action> {
     let mut new = csv.json.clone();
     if !object::has_finalizer(csv.json, FINALIZER) {
-        let mut finalizers = Metadata::of(csv.json).finalizers().to_vec();
+        let mut finalizers = Metadata::new(csv.json).finalizers().to_vec();
         finalizers.push(FINALIZER.into());
         object::map_mut(&mut new, &["metadata"]).insert("finalizers".to_owned(), finalizers.into());
     }
@@ -223,7 +223,7 @@ fn finalize(world: &Reader<'_>, csv: Csv<'_>) -> Plan {
         return Plan::act(actions);
     }
     let mut new = csv.json.clone();
-    let finalizers = Metadata::of(csv.json).finalizers();
+    let finalizers = Metadata::new(csv.json).finalizers();
     let rest: Vec<Value> = finalizers.iter().filter(|f| *f != FINALIZER).cloned().collect();
     let metadata = object::map_mut(&mut new, &["metadata"]);
     if rest.is_empty() {

@@ -57,7 +57,7 @@ pub(super) fn take_over(object: &mut Value, desired: &Value) {
     for (key, value) in object::entries(desired, &["metadata", "labels"]) {
         object::set_label(object, key, value);
     }
-    let owners = Metadata::of(desired).owner_references();
+    let owners = Metadata::new(desired).owner_references();
     if !owners.is_empty() {
         let owners = with_owners(object, owners);
         object::map_mut(object, &["metadata"]).insert("ownerReferences".to_owned(), owners.into());
@@ -66,7 +66,7 @@ pub(super) fn take_over(object: &mut Value, desired: &Value) {
 
 /// Returns the owners of an object, with these instead of ClusterServiceVersions.
 pub(super) fn with_owners(object: &Value, owners: &[Value]) -> Vec<Value> {
-    let others = Metadata::of(object).owner_references().iter().filter(|o| !is_csv(o));
+    let others = Metadata::new(object).owner_references().iter().filter(|o| !is_csv(o));
     others.chain(owners).cloned().collect()
 }
 

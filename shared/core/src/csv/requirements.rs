@@ -134,10 +134,10 @@ fn crd_requirement(world: &Reader<'_>, csv: Csv<'_>, wanted: CrdDescription<'_>,
             return say(false, "PresentNotSatisfied", &message, None);
         }
     }
-    if !CustomResourceDefinition::of(crd).served().any(|version| version.name() == wanted.version) {
+    if !CustomResourceDefinition::new(crd).served().any(|version| version.name() == wanted.version) {
         return say(false, "NotPresent", "CRD version not served", None);
     }
-    if CustomResourceDefinition::of(crd).is_established() {
+    if CustomResourceDefinition::new(crd).is_established() {
         say(true, "Present", "CRD is present and Established condition is true", Some(crd));
     } else {
         let message = "CRD is present but the Established condition is False (not available)";
@@ -200,7 +200,7 @@ fn api_services(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) {
 }
 
 fn is_available(api_service: &Value) -> bool {
-    Conditions::of(api_service).is_true(AVAILABLE)
+    Conditions::new(api_service).is_true(AVAILABLE)
 }
 
 /// Checks kinds that have to be served, by any server. Without a response of the API server's discovery, the
@@ -327,7 +327,7 @@ fn is_made(made: &[&Arc<Object>], csv: Csv<'_>, account: &str, rules: &Value) ->
 }
 
 fn belongs_to_another(account: &Value, csv: Csv<'_>) -> bool {
-    let mut owners = Metadata::of(account)
+    let mut owners = Metadata::new(account)
         .owner_references()
         .iter()
         .filter(|o| object::kind(o) == "ClusterServiceVersion")

@@ -54,11 +54,11 @@ pub(super) fn port(description: &Value) -> i64 {
 impl<'a> Server<'a> {
     /// Returns the servers of a ClusterServiceVersion, in the order of its strategy.
     pub(super) fn all(csv: Csv<'a>) -> impl Iterator<Item = Self> {
-        csv.deployments().iter().filter_map(move |entry| Self::of(csv, entry))
+        csv.deployments().iter().filter_map(move |entry| Self::from_deployment(csv, entry))
     }
 
     /// Returns the Deployment as a server; `None` when no description names it.
-    pub(super) fn of(csv: Csv<'a>, entry: &'a Value) -> Option<Self> {
+    pub(super) fn from_deployment(csv: Csv<'a>, entry: &'a Value) -> Option<Self> {
         let server = Self { csv, entry };
         server.descriptions().next().is_some().then_some(server)
     }
@@ -248,30 +248,30 @@ impl<'a> Server<'a> {
 
 /// Returns the message of a lister that finds nothing.
 pub(super) fn not_found(object: &Value) -> String {
-    let ObjectRef { gvk, name, .. } = ObjectRef::of(object);
+    let ObjectRef { gvk, name, .. } = ObjectRef::from_object(object);
     let kind = gvk.kind.to_lowercase();
     let dot = if gvk.group.is_empty() { "" } else { "." };
     format!("{kind}{dot}{} {name:?} not found", gvk.group)
 }
 
 fn live<'w>(world: &Reader<'w>, object: &Value) -> Option<&'w Value> {
-    world.json(&GroupKind::of(object), object::namespace(object), object::name(object))
+    world.json(&GroupKind::from_object(object), object::namespace(object), object::name(object))
 }
 
 fn is_owned_by_csv(object: &Value) -> bool {
-    Metadata::of(object).owner_references().iter().any(|o| object::kind(o) == "ClusterServiceVersion")
+    Metadata::new(object).owner_references().iter().any(|o| object::kind(o) == "ClusterServiceVersion")
 }
 
 /// Takes a Secret over from another ClusterServiceVersion, whose deletion would delete the Secret. The private key is
 /// unknown here, so the Secret is patched.
 fn adopt(secret: &Value, owner: Value) -> Option<Action> {
     let owners = with_owners(secret, &[owner]);
-    if !is_owned_by_csv(secret) || owners == Metadata::of(secret).owner_references() {
+    if !is_owned_by_csv(secret) || owners == Metadata::new(secret).owner_references() {
         return None;
     }
     let metadata = json!({ "ownerReferences": owners, "resourceVersion": object::resource_version(secret) });
     Some(Action::Patch {
-        target: ObjectRef::of(secret),
+        target: ObjectRef::from_object(secret),
         uid: object::uid(secret).to_owned(),
         patch: json!({ "metadata": metadata }),
     })

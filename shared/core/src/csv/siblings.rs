@@ -11,7 +11,7 @@ pub(super) fn replaced<'w>(world: &Reader<'w>, csv: Csv<'_>) -> Option<Csv<'w>> 
         return None;
     }
     let json = world.json(&kind::CLUSTER_SERVICE_VERSION, csv.namespace(), replaces)?;
-    Some(Csv::of(json))
+    Some(Csv::new(json))
 }
 
 /// Returns the ones that replace it, by name.
@@ -21,5 +21,5 @@ pub(super) fn replacements<'w>(world: &Reader<'w>, csv: Csv<'_>) -> Vec<Csv<'w>>
 
 /// Returns the ClusterServiceVersions of a namespace that are not copies, by name.
 pub(super) fn siblings<'w>(world: &Reader<'w>, namespace: &str) -> impl Iterator<Item = Csv<'w>> + use<'w> {
-    membership::originals(world, namespace).map(Csv::of)
+    membership::originals(world, namespace).map(Csv::new)
 }

@@ -68,7 +68,7 @@ pub(super) fn next(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) 
 }
 
 fn csv_ref(csv: Csv<'_>) -> String {
-    object::ObjectRef::of(csv.json).to_string()
+    object::ObjectRef::from_object(csv.json).to_string()
 }
 
 /// Adds the reason that a report shows for a failure.
@@ -363,7 +363,7 @@ fn failed_again(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) -> 
 
 /// Returns whether the namespace's OperatorGroup lets failed ClusterServiceVersions be replaced.
 fn fails_forward(world: &Reader<'_>, csv: Csv<'_>) -> bool {
-    world.in_namespace(&kind::OPERATOR_GROUP, csv.namespace()).any(|g| OperatorGroup::of(g.json()).fails_forward())
+    world.in_namespace(&kind::OPERATOR_GROUP, csv.namespace()).any(|g| OperatorGroup::new(g.json()).fails_forward())
 }
 
 fn replacing(world: &Reader<'_>, csv: Csv<'_>) -> Step {

@@ -94,7 +94,7 @@ pub(super) fn obstacle(world: &Reader<'_>, csv: Csv<'_>) -> Option<String> {
         ));
     }
     let conversion = csv.webhooks().iter().find(|d| is_conversion(d))?;
-    let elsewhere = Csv::of(csv.json).install_modes().iter().any(|mode| {
+    let elsewhere = Csv::new(csv.json).install_modes().iter().any(|mode| {
         let supported = object::at(mode, &["supported"]).as_bool().unwrap_or_default();
         supported != (object::text(mode, &["type"]) == "AllNamespaces")
     });
@@ -259,7 +259,7 @@ pub(super) fn install(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
 
 fn convert(crd: &Value, conversion: Value) -> Action {
     Action::Patch {
-        target: ObjectRef::of(crd),
+        target: ObjectRef::from_object(crd),
         uid: object::uid(crd).to_owned(),
         patch: json!({ "spec": { "conversion": conversion } }),
     }

@@ -14,13 +14,13 @@ use crate::plan::{Controller, Reason};
 
 /// Returns the bundles of the plan, and those that it waits for.
 pub(super) fn contents(trial: &Trial, copy: &ClusterCopy) -> Vec<Bundle> {
-    let lookups = install_plan::InstallPlan::of(&trial.plan).bundle_lookups();
+    let lookups = install_plan::InstallPlan::new(&trial.plan).bundle_lookups();
     let config_map = |namespace: &str, name: &str| trial.before.api().find("", "ConfigMap", namespace, name).cloned();
     let of_image = |image: &str| copy.contents.get(image).cloned();
     let mut digests = installplan::contents(config_map, of_image, &trial.plan);
     let mut bundles: Vec<Bundle> = Vec::new();
-    for step in trial.steps().iter().filter(|s| Step::of(s).kind() == CSV) {
-        let csv = Step::of(step).resolving();
+    for step in trial.steps().iter().filter(|s| Step::new(s).kind() == CSV) {
+        let csv = Step::new(step).resolving();
         let lookup = lookups.iter().find(|l| object::text(l, &["identifier"]) == csv);
         let source = |key| object::text(step, &["resource", key]);
         bundles.push(Bundle {

@@ -99,7 +99,7 @@ impl ClusterCopy {
     pub(super) fn before(&self, namespace: &str, plan: &str) -> Cow<'_, Simulation> {
         let [read, settled] = [&self.read, &self.settled].map(|simulation| {
             let plan = simulation.api().find(OLM, "InstallPlan", namespace, plan);
-            plan.map(|plan| InstallPlan::of(plan).phase())
+            plan.map(|plan| InstallPlan::new(plan).phase())
         });
         let is_final = |phase: Option<Phase>| phase.is_some_and(Phase::is_final);
         match read {
@@ -127,7 +127,7 @@ impl ClusterCopy {
     /// Returns the Subscription to a package.
     pub(super) fn subscribed(&self, namespace: &str, package: &str) -> Option<String> {
         let mut all = self.read.api().list(OLM, "Subscription", Some(namespace));
-        all.find(|s| Subscription::of(s).package() == package).map(|s| object::name(s).to_owned())
+        all.find(|s| Subscription::new(s).package() == package).map(|s| object::name(s).to_owned())
     }
 }
 
@@ -141,7 +141,7 @@ fn hold(objects: &mut [Value]) -> BTreeMap<(String, String), String> {
             continue;
         }
         let key = (object::namespace(object).to_owned(), object::name(object).to_owned());
-        approvals.insert(key, Subscription::of(object).approval_text().to_owned());
+        approvals.insert(key, Subscription::new(object).approval_text().to_owned());
         object::map_mut(object, &["spec"]).insert("installPlanApproval".to_owned(), Approval::Manual.into());
     }
     approvals

@@ -16,11 +16,11 @@ const KIND: &str = kinds::CUSTOM_RESOURCE_DEFINITION.kind;
 
 /// Returns the CustomResourceDefinitions of the plan, by name, that use an API version that the cluster serves.
 pub(super) fn changes(trial: &Trial, copy: &ClusterCopy) -> Vec<Crd> {
-    let steps = trial.steps().iter().filter(|s| Step::of(s).kind() == KIND);
+    let steps = trial.steps().iter().filter(|s| Step::new(s).kind() == KIND);
     let mut crds: Vec<Crd> = Vec::new();
     for step in steps {
         let Some(desired) = trial::manifest(step) else { continue };
-        let name = Step::of(step).name();
+        let name = Step::new(step).name();
         if crds.iter().any(|known| known.name == name) {
             continue;
         }
@@ -81,7 +81,7 @@ fn compared(trial: &Trial, copy: &ClusterCopy, live: &Value, desired: &Value) ->
         Some(version) => format!(
             "version {version} is removed, but objects may still be stored in it (status.storedVersions): OLM refuses the change"
         ),
-        None if crd.misfit_count > 0 && CustomResourceDefinition::of(desired).is_converted_by_webhook() => format!(
+        None if crd.misfit_count > 0 && CustomResourceDefinition::new(desired).is_converted_by_webhook() => format!(
             "{} do not fit the new schema; OLM continues nevertheless, because a webhook converts them",
             counted(crd.misfit_count, existing)
         ),
@@ -102,7 +102,7 @@ fn compared(trial: &Trial, copy: &ClusterCopy, live: &Value, desired: &Value) ->
 /// Returns the check of the existing custom resources against their new schemas. If no schema changes, the check only counts them.
 fn question(live: &Value, desired: &Value) -> SchemaCheck {
     installplan::fitting(live, desired).unwrap_or_else(|| {
-        let crd = CustomResourceDefinition::of(live);
+        let crd = CustomResourceDefinition::new(live);
         let mut served: Vec<CrdVersion<'_>> = crd.served().collect();
         served.sort_by_key(|version| !version.is_stored());
         SchemaCheck {
@@ -119,10 +119,10 @@ fn question(live: &Value, desired: &Value) -> SchemaCheck {
 /// Returns the checks for the definitions that change. Their custom resources are not in the copy, so the caller has to run them.
 pub(super) fn questions(trial: &Trial, crds: &[Crd]) -> Vec<SchemaCheck> {
     let is_changed = |name: &str| crds.iter().any(|crd| crd.name == name && crd.change == Change::Update);
-    let steps = trial.steps().iter().filter(|s| Step::of(s).kind() == KIND);
-    let changed = steps.filter(|s| is_changed(Step::of(s).name()));
+    let steps = trial.steps().iter().filter(|s| Step::new(s).kind() == KIND);
+    let changed = steps.filter(|s| is_changed(Step::new(s).name()));
     let questions = changed.filter_map(|step| {
-        let live = trial.before.api().find(API_EXTENSIONS, KIND, "", Step::of(step).name())?;
+        let live = trial.before.api().find(API_EXTENSIONS, KIND, "", Step::new(step).name())?;
         Some(question(live, &trial::manifest(step)?))
     });
     questions.collect()
@@ -137,9 +137,9 @@ fn spec(crd: &Value) -> Value {
 }
 
 fn served(crd: &Value) -> Vec<String> {
-    CustomResourceDefinition::of(crd).served().map(|version| version.name().to_owned()).collect()
+    CustomResourceDefinition::new(crd).served().map(|version| version.name().to_owned()).collect()
 }
 
 fn storage(crd: &Value) -> String {
-    CustomResourceDefinition::of(crd).storage_version().to_owned()
+    CustomResourceDefinition::new(crd).storage_version().to_owned()
 }

@@ -20,13 +20,13 @@ use crate::version;
 pub(super) fn changes(trial: &Trial, copy: &ClusterCopy) -> Vec<Csv> {
     let reasons = reasons::chosen(trial, copy);
     let mut csvs: Vec<Csv> = Vec::new();
-    for step in trial.steps().iter().filter(|s| Step::of(s).kind() == KIND) {
-        let name = Step::of(step).name();
+    for step in trial.steps().iter().filter(|s| Step::new(s).kind() == KIND) {
+        let name = Step::new(step).name();
         let manifest = manifest(step).unwrap_or_default();
         let after = find(trial, name, true).unwrap_or(&manifest);
         let before = find(trial, name, false);
         let replaced =
-            Some(cluster_service_version::Csv::of(after).replaces()).filter(|old| find(trial, old, false).is_some());
+            Some(cluster_service_version::Csv::new(after).replaces()).filter(|old| find(trial, old, false).is_some());
         let old = replaced.and_then(|old| find(trial, old, false));
         let (from, to) = (old.and_then(version_of), version_of(after));
         let subscriptions = trial.subscriptions_of(name);
@@ -47,7 +47,7 @@ pub(super) fn changes(trial: &Trial, copy: &ClusterCopy) -> Vec<Csv> {
             subscriptions,
             because: reasons.get(name).cloned().unwrap_or_default(),
             phase: find(trial, name, true)
-                .map_or("", |csv| cluster_service_version::Csv::of(csv).phase_text())
+                .map_or("", |csv| cluster_service_version::Csv::new(csv).phase_text())
                 .to_owned(),
             message: message(trial, name),
         });
@@ -82,7 +82,7 @@ fn package(csv: &Value) -> Option<String> {
 
 /// Reports whether a ClusterServiceVersion is only a dependency: this plan or an earlier one has created its Subscription.
 fn is_dependency(trial: &Trial, csv: &str, subscriptions: &[String]) -> bool {
-    let made = |step: &Value| Step::of(step).kind() == "Subscription" && Step::of(step).resolving() == csv;
+    let made = |step: &Value| Step::new(step).kind() == "Subscription" && Step::new(step).resolving() == csv;
     let generated = |name: &String| {
         let subscription = trial.subscriptions().find(|s| object::name(s) == name);
         subscription.is_some_and(|s| object::annotation(s, "olm.generated-by").is_some())
@@ -111,7 +111,7 @@ fn message(trial: &Trial, name: &str) -> String {
         return reason.to_string();
     }
     match find(trial, name, true) {
-        Some(csv) if cluster_service_version::Csv::of(csv).phase() != Phase::Succeeded => {
+        Some(csv) if cluster_service_version::Csv::new(csv).phase() != Phase::Succeeded => {
             object::text(csv, &["status", "message"]).to_owned()
         }
         _ => String::new(),

@@ -12,7 +12,7 @@ impl Write {
     /// Returns why a dry run would be meaningless, as a sentence without a full stop; `None` if it is meaningful. `serves` states whether
     /// the API server serves the kind, `None` if that is unknown; `knows_namespaces`, whether all Namespaces are in the World.
     pub fn hindrance(&self, world: &Reader<'_>, serves: Option<bool>, knows_namespaces: bool) -> Option<String> {
-        let ObjectRef { gvk, namespace, name } = ObjectRef::of(&self.object);
+        let ObjectRef { gvk, namespace, name } = ObjectRef::from_object(&self.object);
         if serves == Some(false) {
             return Some("its kind is not served yet".to_owned());
         }

@@ -96,7 +96,7 @@ pub(super) struct Own {
 
 impl Own {
     /// Returns the APIs and certificates of a plan.
-    pub(super) fn of(trial: &Trial) -> Self {
+    pub(super) fn from_trial(trial: &Trial) -> Self {
         let [before, after] = [&trial.before, &trial.after].map(crate::sim::Simulation::api);
         let defined = |name: &str| {
             let crd = after.find(API_EXTENSIONS, "CustomResourceDefinition", "", name)?;
@@ -124,10 +124,10 @@ impl Own {
         own.new_groups = own.created.iter().map(|(group, _)| group).filter(is_new).cloned().collect();
         for name in trial.csv_names() {
             let Some(csv) = after.find(OLM, "ClusterServiceVersion", &trial.namespace, name) else { continue };
-            for crd in Csv::of(csv).owned_crds() {
+            for crd in Csv::new(csv).owned_crds() {
                 own.provided.extend(defined(object::text(crd, &["name"])));
             }
-            for service in Csv::of(csv).owned_api_services() {
+            for service in Csv::new(csv).owned_api_services() {
                 let group = object::text(service, &["group"]).to_ascii_lowercase();
                 let is_known = before.kinds().any(|kind| kind.group == group) || is_served_by_others(&group);
                 if !is_built_in(&group) && !is_known {

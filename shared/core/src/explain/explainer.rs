@@ -98,7 +98,7 @@ impl Explainer {
 
     fn of_subscription(&self, namespace: &str, name: &str) -> Trial {
         let read = self.copy.read.api().find(OLM, "Subscription", namespace, name);
-        let plan = read.map_or("", |s| subscription::Subscription::of(s).plan_name());
+        let plan = read.map_or("", |s| subscription::Subscription::new(s).plan_name());
         match self.copy.before(namespace, plan) {
             Cow::Borrowed(before) if !std::ptr::eq(before, &raw const self.copy.read) => {
                 Trial::of_subscription(before, namespace, name)
@@ -145,7 +145,7 @@ impl Explainer {
         let subscription = self.copy.subscribed(namespace, &bundle.package);
         let known =
             subscription.as_ref().and_then(|name| self.copy.read.api().find(OLM, "Subscription", namespace, name));
-        let installed = known.map_or("", |s| subscription::Subscription::of(s).installed_csv());
+        let installed = known.map_or("", |s| subscription::Subscription::new(s).installed_csv());
         // Uses the state without waiting plans, because a Subscription is not resolved while one waits.
         let mut before = self.copy.read.clone();
         self.forget_waiting(&mut before, namespace);
@@ -179,7 +179,7 @@ impl Explainer {
     fn forget_waiting(&self, before: &mut Simulation, namespace: &str) {
         let plans = self.copy.read.api().list(OLM, "InstallPlan", Some(namespace));
         for plan in plans.filter(|plan| summary::waits_for_approval(plan)) {
-            let linked = |s: &&Value| subscription::Subscription::of(s).plan_name() == object::name(plan);
+            let linked = |s: &&Value| subscription::Subscription::new(s).plan_name() == object::name(plan);
             for subscription in self.copy.read.api().list(OLM, "Subscription", Some(namespace)).filter(linked) {
                 let installed = object::at(subscription, &["status", "installedCSV"]);
                 let state = if installed.is_null() { Value::Null } else { State::AtLatestKnown.into() };
@@ -189,9 +189,9 @@ impl Explainer {
                 });
                 let patch = Patch::Merge(json!({ "status": status }));
                 // If the patch is refused, the explanation reports that nothing happens.
-                let _ = before.patch(&ObjectRef::of(subscription), patch, Some("status"));
+                let _ = before.patch(&ObjectRef::from_object(subscription), patch, Some("status"));
             }
-            let _ = before.delete(&ObjectRef::of(plan));
+            let _ = before.delete(&ObjectRef::from_object(plan));
         }
     }
 

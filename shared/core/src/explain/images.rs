@@ -11,13 +11,13 @@ use crate::api::object;
 
 fn images_of(csv: &Value) -> BTreeSet<String> {
     let mut images = BTreeSet::new();
-    for deployment in Csv::of(csv).deployments() {
+    for deployment in Csv::new(csv).deployments() {
         let pod = object::at(deployment, &["spec", "template", "spec"]);
         for part in ["initContainers", "containers"] {
             images.extend(object::list(pod, &[part]).iter().map(|c| object::text(c, &["image"]).to_owned()));
         }
     }
-    images.extend(Csv::of(csv).related_images().iter().map(|i| object::text(i, &["image"]).to_owned()));
+    images.extend(Csv::new(csv).related_images().iter().map(|i| object::text(i, &["image"]).to_owned()));
     images.remove("");
     images
 }

@@ -51,12 +51,12 @@ impl Explainer {
         let trial = self.try_out(subject)?;
         let succeeded = |csv: &&str| {
             let csv = trial.after.api().find(OLM, "ClusterServiceVersion", &trial.namespace, csv);
-            csv.is_some_and(|csv| Csv::of(csv).phase() == Phase::Succeeded)
+            csv.is_some_and(|csv| Csv::new(csv).phase() == Phase::Succeeded)
         };
         if trial.phase() != "Complete" || !trial.csv_names().iter().all(succeeded) {
             return Ok(None);
         }
-        Ok(Some(Needs::of(&trial).objects(account)))
+        Ok(Some(Needs::from_trial(&trial).objects(account)))
     }
 }
 
@@ -83,7 +83,7 @@ struct Needs {
 }
 
 impl Needs {
-    fn of(trial: &Trial) -> Self {
+    fn from_trial(trial: &Trial) -> Self {
         let mut needs = Self::default();
         let done: Vec<(&str, &Value)> = trial.happenings.iter().filter_map(with_rights).collect();
         let made = |kind: &str, namespace: &str, name: &str| {
@@ -104,7 +104,7 @@ impl Needs {
             writes.creates |= *verb == "create";
             // OLM deletes Deployments if the operator conflicts with another one, which may not happen in the simulation.
             writes.deletes |= *verb == "delete" || gvk.kind == "Deployment";
-            if !Metadata::of(object).generate_name().is_empty() {
+            if !Metadata::new(object).generate_name().is_empty() {
                 writes.names = None;
             } else if let Some(names) = &mut writes.names {
                 names.insert(object::name(object).to_owned());
@@ -153,7 +153,7 @@ impl Needs {
             rules.push(rule);
         }
         let everywhere: Vec<&Value> = self.held.get(&None).into_iter().flatten().collect();
-        let everywhere = Granted::of(if place.is_some() { everywhere } else { Vec::new() });
+        let everywhere = Granted::from_rules(if place.is_some() { everywhere } else { Vec::new() });
         let place = place.cloned();
         for (kind, name) in self.bound.get(&place).into_iter().flatten() {
             let plural = format!("{}s", kind.to_lowercase());

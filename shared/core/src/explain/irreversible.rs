@@ -54,5 +54,5 @@ fn stays(trial: &Trial, Object { gvk, namespace, name, .. }: &Object) -> bool {
         return false;
     }
     let made = trial.after.api().find(&gvk.group, &gvk.kind, namespace, name);
-    made.is_some_and(|o| Metadata::of(o).owner_references().is_empty() && object::label(o, labels::OWNER).is_none())
+    made.is_some_and(|o| Metadata::new(o).owner_references().is_empty() && object::label(o, labels::OWNER).is_none())
 }

@@ -24,15 +24,15 @@ type Id = (String, String, String, String);
 pub(super) fn changes(trial: &Trial, unshown: &Unshown) -> Vec<Object> {
     let mut touched = touched(&trial.happenings);
     let mut objects = Vec::new();
-    let done = install_plan::InstallPlan::of(trial.done()).steps_json();
+    let done = install_plan::InstallPlan::new(trial.done()).steps_json();
     let operators = trial.operators();
-    let own = Own::of(trial);
+    let own = Own::from_trial(trial);
     for (index, step) in trial.steps().iter().enumerate() {
         let gvk = kind_made(step);
-        let id = id(trial, &gvk, install_plan::Step::of(step).name());
+        let id = id(trial, &gvk, install_plan::Step::new(step).name());
         let by_us = touched.remove(&id).is_some();
         let mut told = compared(trial, unshown, &gvk, &id);
-        install_plan::Step::of(step).resolving().clone_into(&mut told.csv);
+        install_plan::Step::new(step).resolving().clone_into(&mut told.csv);
         told.by = By::Step;
         let status = done.get(index).map_or("", |s| object::text(s, &["status"]));
         if told.change == Change::Unchanged && !by_us {
@@ -91,7 +91,7 @@ fn touched(happenings: &[Happening]) -> BTreeMap<Id, By> {
             (Actor::Kubernetes, WatchEvent::Deleted(_)) => By::GarbageCollection,
             (Actor::Kubernetes | Actor::User, _) => continue,
         };
-        let ObjectRef { gvk, namespace, name } = ObjectRef::of(change.object());
+        let ObjectRef { gvk, namespace, name } = ObjectRef::from_object(change.object());
         let known = touched.entry((gvk.group, gvk.kind, namespace, name)).or_insert(by);
         *known = by.min(*known);
     }
@@ -159,7 +159,7 @@ fn outcome(trial: &Trial, gvk: &Gvk, (group, kind, _, name): &Id, status: &str) 
 
 /// Returns the ClusterServiceVersion that owns an object, by owner reference or labels; empty if there is none.
 fn owner(json: &Value) -> &str {
-    let owners = Metadata::of(json).owner_references();
+    let owners = Metadata::new(json).owner_references();
     let is_csv = |o: &&Value| object::kind(o) == CSV;
     if let Some(owner) = owners.iter().find(is_csv) {
         return object::text(owner, &["name"]);
@@ -174,14 +174,14 @@ const CSV: &str = "ClusterServiceVersion";
 
 /// Returns the steps that are marked as optional.
 pub(super) fn optional(trial: &Trial, objects: &[Object]) -> Vec<Optional> {
-    let marked = trial.steps().iter().filter(|s| install_plan::Step::of(s).is_optional());
+    let marked = trial.steps().iter().filter(|s| install_plan::Step::new(s).is_optional());
     let told = marked.map(|step| {
-        let (gvk, name) = (kind_made(step), install_plan::Step::of(step).name());
+        let (gvk, name) = (kind_made(step), install_plan::Step::new(step).name());
         let found = objects.iter().find(|o| o.gvk == gvk && o.name == name);
         Optional {
             gvk,
             name: name.to_owned(),
-            csv: install_plan::Step::of(step).resolving().to_owned(),
+            csv: install_plan::Step::new(step).resolving().to_owned(),
             skipped: found.is_some_and(|o| o.change == Change::Skipped),
             message: found.map(|o| o.message.clone()).unwrap_or_default(),
         }

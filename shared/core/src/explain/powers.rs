@@ -108,7 +108,7 @@ pub(super) fn mark_csv(told: &mut Object, new: &Value, old: Option<&Value>, own:
     if matches!(told.change, Change::Delete | Change::Unchanged) {
         return;
     }
-    let deployments = |csv: &'_ Value| Csv::of(csv).deployments().to_vec();
+    let deployments = |csv: &'_ Value| Csv::new(csv).deployments().to_vec();
     let old_deployments = old.map(deployments).unwrap_or_default();
     let before = |name: &str| -> Marks {
         old_deployments.iter().filter(|deployment| object::text(deployment, &["name"]) == name).flat_map(of).collect()

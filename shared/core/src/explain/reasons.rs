@@ -81,7 +81,7 @@ fn without_the_plan(trial: &Trial, mut world: World) -> World {
             let mut object = object.clone();
             match kind {
                 "InstallPlan" if object::name(&object) == name => continue,
-                "Subscription" if Subscription::of(&object).plan_name() == name => {
+                "Subscription" if Subscription::new(&object).plan_name() == name => {
                     unlink(&mut object);
                 }
                 _ => {}
@@ -112,7 +112,7 @@ fn unlink(subscription: &mut Value) {
 
 /// Returns the reasons that follow from the objects alone.
 fn told(trial: &Trial, csv: &str) -> Vec<String> {
-    let gets = |s: &&Value| Subscription::of(s).current_csv() == csv;
+    let gets = |s: &&Value| Subscription::new(s).current_csv() == csv;
     let subscriptions = trial.subscriptions().filter(gets).map(|s| {
         let spec = |key| object::text(s, &["spec", key]);
         let channel = match spec("channel") {
@@ -144,7 +144,7 @@ fn required_by(trial: &Trial, csv: &str) -> Vec<String> {
         };
         let manifest = || trial.steps().iter().find(of_step).and_then(trial::manifest);
         let made = trial.after.api().find(OLM, "ClusterServiceVersion", &trial.namespace, name).cloned();
-        Some(Installed::of(&made.or_else(manifest)?, None, false).ok()?.entry)
+        Some(Installed::from_csv(&made.or_else(manifest)?, None, false).ok()?.entry)
     };
     let Some(provider) = entry(csv) else { return Vec::new() };
     let Entry { package, version, properties, .. } = &provider;
@@ -152,7 +152,8 @@ fn required_by(trial: &Trial, csv: &str) -> Vec<String> {
     let mut because = Vec::new();
     for needy in trial.csv_names().into_iter().filter(|needy| *needy != csv) {
         let Some(entry) = entry(needy) else { continue };
-        let required = entry.properties.iter().filter_map(|property| Constraint::of(property).ok().flatten());
+        let required =
+            entry.properties.iter().filter_map(|property| Constraint::from_property(property).ok().flatten());
         let met =
             required.filter(|constraint| !matches!(constraint, Constraint::Not(_)) && constraint.is_met_by(&candidate));
         for constraint in met {

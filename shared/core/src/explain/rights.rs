@@ -22,12 +22,12 @@ const STOCK: [(&str, &str, &str); 2] = [
 
 /// Returns the rights that are gained and lost.
 pub(super) fn changes(trial: &Trial) -> Rbac {
-    let changed = Changed::of(trial);
+    let changed = Changed::from_trial(trial);
     let adopted = adopted(trial);
     if changed.0.is_empty() && adopted.is_empty() {
         return Rbac::default();
     }
-    let own = Own::of(trial);
+    let own = Own::from_trial(trial);
     let [before, after] = [&trial.before, &trial.after].map(Simulation::api);
     let mut accounts: BTreeSet<String> = [before, after].into_iter().flat_map(|api| changed.accounts(api)).collect();
     accounts.extend(adopted.iter().cloned());
@@ -53,7 +53,7 @@ pub(super) fn changes(trial: &Trial) -> Rbac {
 /// including those that were granted by others.
 fn adopted(trial: &Trial) -> BTreeSet<String> {
     let of = |csv: &Value| -> BTreeSet<String> {
-        let deployments = Csv::of(csv).deployments().iter();
+        let deployments = Csv::new(csv).deployments().iter();
         let named = deployments.map(|deployment| {
             let pod = object::at(deployment, &["spec", "template", "spec"]);
             let account = ["serviceAccountName", "serviceAccount"].map(|key| object::text(pod, &[key]));
@@ -77,7 +77,7 @@ fn is_aggregate(api: &ApiServer, name: &str) -> bool {
 struct Changed(BTreeSet<(String, String, String)>);
 
 impl Changed {
-    fn of(trial: &Trial) -> Self {
+    fn from_trial(trial: &Trial) -> Self {
         let objects = trial.happenings.iter().map(|happening| match &happening.change {
             WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => object,
         });
@@ -117,7 +117,7 @@ impl Changed {
                 role.map(|role| object::list(role, &["rules"]).to_vec()).unwrap_or_default()
             };
             let (old, new) = (rules(before), rules(after));
-            let granted = Granted::of(old.iter().collect());
+            let granted = Granted::from_rules(old.iter().collect());
             for part in new.iter().flat_map(|rule| uncovered(rule, &granted)) {
                 let role = format!("ClusterRole {name}");
                 let right = Right { account: role.clone(), role, ..part };
@@ -235,7 +235,8 @@ fn difference(new: &Of<'_>, old: &Of<'_>) -> Vec<Right> {
     for ((account, scope), grants) in new {
         let known = [Some(scope), scope.is_some().then_some(&None)].into_iter().flatten();
         let known = known.filter_map(|scope| old.get(&(account.clone(), scope.clone())));
-        let granted = Granted::of(known.flat_map(|grants| grants.rules.iter().map(|(rule, _)| *rule)).collect());
+        let granted =
+            Granted::from_rules(known.flat_map(|grants| grants.rules.iter().map(|(rule, _)| *rule)).collect());
         for (rule, role) in &grants.rules {
             for part in uncovered(rule, &granted) {
                 let right = Right { account: account.clone(), namespace: scope.clone(), role: role.clone(), ..part };
@@ -267,7 +268,9 @@ fn once(rights: Vec<Right>) -> Vec<Right> {
     let work = Work::default();
     let granted: BTreeMap<_, _> = places
         .iter()
-        .map(|(of, places)| (*of, Granted::of(places.iter().map(|place| &rules[*place]).collect()).sharing(&work)))
+        .map(|(of, places)| {
+            (*of, Granted::from_rules(places.iter().map(|place| &rules[*place]).collect()).sharing(&work))
+        })
         .collect();
     let covering = |place: usize| -> Vec<usize> {
         let Right { account, namespace, .. } = &rights[place];
@@ -417,11 +420,11 @@ mod tests {
         let wanted = json!({
             "apiGroups": ["", "apps"], "resources": ["pods", "secrets"], "verbs": ["get", "list", "delete"],
         });
-        let gained = uncovered(&wanted, &Granted::of(vec![&known]));
+        let gained = uncovered(&wanted, &Granted::from_rules(vec![&known]));
         let told: Vec<_> =
             gained.iter().map(|r| (r.api_groups.join("+"), r.resources.join("+"), r.verbs.join("+"))).collect();
         let part = |a: &str, b: &str, c: &str| (a.to_owned(), b.to_owned(), c.to_owned());
         assert_eq!(told, [part("+apps", "pods", "delete"), part("+apps", "secrets", "get+list+delete")]);
-        assert!(uncovered(&known, &Granted::of(vec![&known])).is_empty());
+        assert!(uncovered(&known, &Granted::from_rules(vec![&known])).is_empty());
     }
 }

@@ -106,7 +106,7 @@ fn an_approved_plan_that_is_not_executed_yet_is_explained() {
     let name = object::name(&plan).to_owned();
     let told = waiting.explain(&subscription("rose")).unwrap();
     let approved = crate::sim::Patch::Merge(serde_json::json!({ "spec": { "approved": true } }));
-    held.patch(&object::ObjectRef::of(&plan), approved, None).unwrap();
+    held.patch(&object::ObjectRef::from_object(&plan), approved, None).unwrap();
     let objects: Vec<Value> = held.api().iter().map(Cow::into_owned).collect();
     let explainer = explainer(Cluster { objects, ..roses() });
     for subject in [Subject::Plan { namespace: "garden".to_owned(), name: name.clone() }, subscription("rose")] {
@@ -192,7 +192,7 @@ fn the_reason_of_a_dependency_does_not_need_its_catalog() {
 fn dry_run_results_are_reported_and_do_not_change_the_hash() {
     let explainer = explainer(roses());
     let (mut explanation, asks) = explainer.explain_and_ask(&subscription("rose")).unwrap();
-    let (hash, of) = (explanation.hash.clone(), |write: &Write| object::ObjectRef::of(&write.object));
+    let (hash, of) = (explanation.hash.clone(), |write: &Write| object::ObjectRef::from_object(&write.object));
     let find = |kind: &str| asks.writes.iter().find(|w| of(w).gvk.kind == kind).unwrap();
     let (crd, deployment, csv) = (find("CustomResourceDefinition"), find("Deployment"), find("ClusterServiceVersion"));
     for write in &asks.writes {
@@ -257,7 +257,7 @@ fn checks_of_custom_resources_that_are_not_in_the_copy_are_requested() {
     let mut installed = explainer(garden.clone()).copy.settled;
     let plan = installed.api().list("operators.coreos.com", "InstallPlan", Some("garden")).next().cloned().unwrap();
     let approved = crate::sim::Patch::Merge(serde_json::json!({ "spec": { "approved": true } }));
-    installed.patch(&object::ObjectRef::of(&plan), approved, None).unwrap();
+    installed.patch(&object::ObjectRef::from_object(&plan), approved, None).unwrap();
     installed.settle(jiff::SignedDuration::from_mins(5));
     let mut garden = Cluster { objects: installed.api().iter().map(Cow::into_owned).collect(), ..garden };
 

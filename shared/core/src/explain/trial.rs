@@ -91,9 +91,9 @@ impl Trial {
     /// Simulates the open plan of a Subscription, if there is one.
     pub(super) fn of_subscription(before: &Simulation, namespace: &str, name: &str) -> Self {
         let found = before.api().find(OLM, "Subscription", namespace, name);
-        let plan = found.map_or("", |s| Subscription::of(s).plan_name()).to_owned();
+        let plan = found.map_or("", |s| Subscription::new(s).plan_name()).to_owned();
         let is_open = before.api().find(OLM, "InstallPlan", namespace, &plan).is_some_and(|plan| {
-            matches!(InstallPlan::of(plan).phase(), Phase::RequiresApproval | Phase::Installing | Phase::Failed)
+            matches!(InstallPlan::new(plan).phase(), Phase::RequiresApproval | Phase::Installing | Phase::Failed)
         });
         Self::of_plan(before, namespace, is_open.then_some(&plan), Some(name))
     }
@@ -118,7 +118,7 @@ impl Trial {
 
     /// Returns the steps of the plan before its execution.
     pub(super) fn steps(&self) -> &[Value] {
-        InstallPlan::of(&self.plan).steps_json()
+        InstallPlan::new(&self.plan).steps_json()
     }
 
     /// Returns the plan after its execution; null if it does not exist.
@@ -128,24 +128,24 @@ impl Trial {
 
     /// Returns the phase of the plan after its execution.
     pub(super) fn phase(&self) -> &str {
-        InstallPlan::of(self.done()).phase_text()
+        InstallPlan::new(self.done()).phase_text()
     }
 
     /// Returns the names of the ClusterServiceVersions that the plan installs, in the order of its steps.
     pub(super) fn csv_names(&self) -> Vec<&str> {
-        let csvs = self.steps().iter().filter(|s| Step::of(s).kind() == CSV);
-        csvs.map(|s| Step::of(s).name()).collect()
+        let csvs = self.steps().iter().filter(|s| Step::new(s).kind() == CSV);
+        csvs.map(|s| Step::new(s).name()).collect()
     }
 
     /// Returns the ClusterServiceVersions that the plan installs, each with the one that it replaces.
     pub(super) fn operators(&self) -> Vec<(Value, Option<&Value>)> {
         let find = |name: &str| self.before.api().find(OLM, CSV, &self.namespace, name);
-        let steps = self.steps().iter().filter(|s| Step::of(s).kind() == CSV);
+        let steps = self.steps().iter().filter(|s| Step::new(s).kind() == CSV);
         let pairs = steps.filter_map(|step| {
-            let name = Step::of(step).name();
+            let name = Step::new(step).name();
             let made = self.after.api().find(OLM, CSV, &self.namespace, name).cloned();
             let new = made.or_else(|| manifest(step))?;
-            let old = find(Csv::of(&new).replaces()).or_else(|| find(name));
+            let old = find(Csv::new(&new).replaces()).or_else(|| find(name));
             Some((new, old))
         });
         pairs.collect()
@@ -170,7 +170,7 @@ impl Trial {
 
     /// Returns the Subscriptions whose `currentCSV` is the ClusterServiceVersion.
     pub(super) fn subscriptions_of(&self, csv: &str) -> Vec<String> {
-        let gets = |s: &&Value| Subscription::of(s).current_csv() == csv;
+        let gets = |s: &&Value| Subscription::new(s).current_csv() == csv;
         self.subscriptions().filter(gets).map(|s| object::name(s).to_owned()).collect()
     }
 
@@ -194,28 +194,28 @@ impl Trial {
         let exists = read.is_some();
         // In the copy the plan may be held back.
         let plan = read.unwrap_or(&self.plan);
-        let is_over = InstallPlan::of(plan).phase().is_final();
+        let is_over = InstallPlan::new(plan).phase().is_final();
         let wants = |s: &Value| {
             let key = (object::namespace(s).to_owned(), object::name(s).to_owned());
             copy.approvals.get(&key).map_or("Automatic", String::as_str)
         };
         let is_manual = if exists {
-            InstallPlan::of(plan).approval() == Approval::Manual
+            InstallPlan::new(plan).approval() == Approval::Manual
         } else {
             self.subscriptions().any(|s| wants(s) == "Manual")
         };
-        let generation = |plan: &Value| InstallPlan::of(plan).generation();
+        let generation = |plan: &Value| InstallPlan::new(plan).generation();
         let mut others = copy.read.api().list(OLM, "InstallPlan", Some(&self.namespace));
         let subscriptions: BTreeSet<String> =
             self.csv_names().into_iter().flat_map(|csv| self.subscriptions_of(csv)).collect();
         let groups: Vec<&Value> = self.before.api().list(OLM, "OperatorGroup", Some(&self.namespace)).collect();
-        let account = groups.first().map_or("", |group| OperatorGroup::of(group).service_account());
+        let account = groups.first().map_or("", |group| OperatorGroup::new(group).service_account());
         Plan {
             name: if exists { name.to_owned() } else { String::new() },
             exists,
-            phase: if exists { InstallPlan::of(plan).phase_text().to_owned() } else { String::new() },
+            phase: if exists { InstallPlan::new(plan).phase_text().to_owned() } else { String::new() },
             approval: if is_manual { "Manual" } else { "Automatic" }.to_owned(),
-            approved: !is_manual || InstallPlan::of(plan).spec_approved(),
+            approved: !is_manual || InstallPlan::new(plan).spec_approved(),
             superseded: !is_over && others.any(|other| generation(other) > generation(&self.plan)),
             subscriptions: subscriptions.into_iter().collect(),
             service_account: (!account.is_empty()).then(|| format!("{}/{account}", self.namespace)),
@@ -225,7 +225,7 @@ impl Trial {
 
 /// Returns the manifest of a step; `None` if it is invalid, or only a reference.
 pub(super) fn manifest(step: &Value) -> Option<Value> {
-    let manifest = Step::of(step).manifest();
+    let manifest = Step::new(step).manifest();
     if manifest_reference::is_reference(manifest) { None } else { serde_json::from_str(manifest).ok() }
 }
 
@@ -241,7 +241,7 @@ pub(super) fn helps(trial: &Trial, subscriptions: &[String], without: &str) -> b
     let mut plans = simulation.api().list(OLM, "InstallPlan", Some(&trial.namespace));
     plans.any(|plan| {
         let csvs = object::list(plan, &["spec", "clusterServiceVersionNames"]);
-        let waits = InstallPlan::of(plan).phase() == Phase::RequiresApproval;
+        let waits = InstallPlan::new(plan).phase() == Phase::RequiresApproval;
         waits && !csvs.is_empty() && !csvs.iter().any(|csv| csv == without)
     })
 }
@@ -269,7 +269,7 @@ pub(super) fn afterwards(trial: &Trial, copy: &ClusterCopy) -> Vec<Next> {
     while next.len() < LOOKED_AHEAD {
         let plans = simulation.api().list(OLM, "InstallPlan", Some(&trial.namespace));
         let new = plans.filter(|plan| !seen.contains(object::name(plan))).map(|plan| {
-            let csvs = InstallPlan::of(plan).csv_names();
+            let csvs = InstallPlan::new(plan).csv_names();
             let csvs = csvs.map(str::to_owned).collect();
             (object::name(plan).to_owned(), Next { csvs, needs_approval: manual })
         });

@@ -15,7 +15,7 @@ use crate::installplan::kind_made;
 pub(super) fn missing(trial: &Trial) -> Vec<Unserved> {
     let brought = brought(trial);
     let api = trial.before.api();
-    let all: BTreeSet<&str> = trial.steps().iter().map(|s| Step::of(s).resolving()).collect();
+    let all: BTreeSet<&str> = trial.steps().iter().map(|s| Step::new(s).resolving()).collect();
     let mut missing: BTreeMap<(&str, Gvk), Unserved> = BTreeMap::new();
     for step in trial.steps() {
         let gvk = kind_made(step);
@@ -23,7 +23,7 @@ pub(super) fn missing(trial: &Trial) -> Vec<Unserved> {
         if served.contains(&gvk.version.as_str()) || brought.contains(&gvk) || is_done(step) {
             continue;
         }
-        let csv = Step::of(step).resolving();
+        let csv = Step::new(step).resolving();
         let others = all.iter().filter(|other| **other != csv && !other.is_empty());
         let entry = missing.entry((csv, gvk.clone())).or_insert_with(|| Unserved {
             served: served.into_iter().map(str::to_owned).collect(),
@@ -34,8 +34,8 @@ pub(super) fn missing(trial: &Trial) -> Vec<Unserved> {
             gvk,
             ..Unserved::default()
         });
-        entry.optional &= Step::of(step).is_optional();
-        entry.objects.push(Step::of(step).name().to_owned());
+        entry.optional &= Step::new(step).is_optional();
+        entry.objects.push(Step::new(step).name().to_owned());
     }
     let mut missing: Vec<Unserved> = missing.into_values().collect();
     for unserved in missing.iter_mut().filter(|unserved| unserved.optional) {
@@ -45,16 +45,16 @@ pub(super) fn missing(trial: &Trial) -> Vec<Unserved> {
 }
 
 fn is_done(step: &Value) -> bool {
-    let step = Step::of(step);
+    let step = Step::new(step);
     step.is_done() || step.status() == StepStatus::NotCreated
 }
 
 /// Returns the kinds that the CustomResourceDefinitions of the plan define.
 fn brought(trial: &Trial) -> BTreeSet<Gvk> {
-    let is_crd = |s: &&Value| Step::of(s).is_crd();
+    let is_crd = |s: &&Value| Step::new(s).is_crd();
     let mut brought = BTreeSet::new();
     for crd in trial.steps().iter().filter(is_crd).filter_map(trial::manifest) {
-        let (group, kind) = (object::text(&crd, &["spec", "group"]), CustomResourceDefinition::of(&crd).kind());
+        let (group, kind) = (object::text(&crd, &["spec", "group"]), CustomResourceDefinition::new(&crd).kind());
         for version in object::list(&crd, &["spec", "versions"]) {
             brought.insert(Gvk::new(group, object::text(version, &["name"]), kind));
         }

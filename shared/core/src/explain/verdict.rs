@@ -19,7 +19,7 @@ use crate::visible::word;
 
 /// Returns the verdict with its reasons, the most severe first.
 pub(super) fn judge(trial: &Trial, copy: &ClusterCopy, explanation: &Explanation) -> Verdict {
-    let unknown = Unknown::of(trial, explanation);
+    let unknown = Unknown::from_trial(trial, explanation);
     let mut reasons = Vec::new();
     served(trial, explanation, &mut reasons);
     crds(explanation, &mut reasons);
@@ -134,7 +134,7 @@ struct Unknown {
 }
 
 impl Unknown {
-    fn of(trial: &Trial, explanation: &Explanation) -> Self {
+    fn from_trial(trial: &Trial, explanation: &Explanation) -> Self {
         let here = |unread: &&Unread| unread.namespace.is_empty() || unread.namespace == trial.namespace;
         let unread: Vec<&Unread> = explanation.unread.iter().filter(here).collect();
         let mut groups = trial.before.api().list(OLM, "OperatorGroup", Some(&trial.namespace));
@@ -247,7 +247,7 @@ fn hint(reason: &Reason) -> String {
 fn unresolved(trial: &Trial) -> Option<Because> {
     let name = trial.subscription.as_deref()?;
     let subscription = trial.subscriptions().find(|s| object::name(s) == name)?;
-    let failed = Conditions::of(subscription).holding(condition_type::RESOLUTION_FAILED)?;
+    let failed = Conditions::new(subscription).holding(condition_type::RESOLUTION_FAILED)?;
     let already = trial.reasons(Controller::Resolution, &trial.namespace);
     if already.iter().any(|reason| matches!(reason, Reason::Unsatisfiable { .. })) {
         return None;
@@ -463,7 +463,7 @@ fn notes(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
     if trial.plan.is_null() && reasons.is_empty() {
         let message = "everything that was requested is installed, and no newer version is available";
         reasons.push(because(Outcome::Safe, "nothing", message, ""));
-    } else if !trial.plan.is_null() && InstallPlan::of(&trial.plan).phase() == Phase::Complete {
+    } else if !trial.plan.is_null() && InstallPlan::new(&trial.plan).phase() == Phase::Complete {
         reasons.push(because(Outcome::Safe, "complete", "the plan is complete: nothing is left to do", ""));
     }
 }

@@ -11,7 +11,7 @@ use crate::api::object;
 pub(super) fn changes(trial: &Trial) -> Vec<Webhook> {
     let mut webhooks = Vec::new();
     for (after, before) in trial.operators() {
-        let of = |csv: &Value| Csv::of(csv).webhooks().to_vec();
+        let of = |csv: &Value| Csv::new(csv).webhooks().to_vec();
         let (new, old) = (of(&after), before.map(&of).unwrap_or_default());
         let key = |w: &Value| ["type", "generateName"].map(|key| object::text(w, &[key]).to_owned());
         for webhook in &new {

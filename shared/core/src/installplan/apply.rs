@@ -108,7 +108,7 @@ fn handling(kind: &str) -> Option<(bool, Owned, bool)> {
 fn handling_of_any(world: &Reader<'_>, gvk: &Gvk) -> Result<(bool, Owned, bool), Box<Outcome>> {
     let Gvk { group, version, kind } = gvk;
     let definitions = world.indexed(IndexKey::Definition(group.clone(), kind.clone()));
-    let defined = definitions.first().map(|d| CustomResourceDefinition::of(d.json()).is_namespaced());
+    let defined = definitions.first().map(|d| CustomResourceDefinition::new(d.json()).is_namespaced());
     let asked = || {
         let Some(discovery) = world.discovery(group, version) else {
             let question = Question::Discover { group: group.clone(), version: version.clone() };
@@ -162,18 +162,18 @@ pub(super) fn served_since(world: &Reader<'_>, step: &Value) -> Option<Timestamp
     let gvk = gvk(step);
     let definitions = world.indexed(IndexKey::Definition(gvk.group.clone(), gvk.kind.clone()));
     let serves = |crd: &&Value| {
-        let crd = CustomResourceDefinition::of(crd);
+        let crd = CustomResourceDefinition::new(crd);
         crd.is_established() && crd.served().any(|version| version.name() == gvk.version)
     };
     let definition = definitions.iter().map(|d| d.json()).find(serves)?;
-    Conditions::of(definition).find(ESTABLISHED)?.last_transition()
+    Conditions::new(definition).find(ESTABLISHED)?.last_transition()
 }
 
 /// Returns the kind of a step's object. For kinds that OLM has types for, OLM writes its own type, whatever group and version the step names;
 /// the only exception are optional objects of another group.
 pub fn gvk(step: &Value) -> Gvk {
     let said = said(step);
-    if Step::of(step).is_optional() && may_be_optional(&said) {
+    if Step::new(step).is_optional() && may_be_optional(&said) {
         return said;
     }
     match own_type(&said.kind) {
@@ -206,7 +206,7 @@ struct TypeMeta {
 /// Returns the kind that a step names. As in OLM, group and version are those of the manifest, because other programs write incomplete steps.
 fn said(step: &Value) -> Gvk {
     let [group, version, kind] = ["group", "version", "kind"].map(|key| object::text(step, &["resource", key]));
-    let manifest: TypeMeta = serde_json::from_str(Step::of(step).manifest()).unwrap_or_default();
+    let manifest: TypeMeta = serde_json::from_str(Step::new(step).manifest()).unwrap_or_default();
     let in_manifest = Gvk::from_api_version(&manifest.api_version, &manifest.kind);
     let is_whole = in_manifest.kind == kind && !in_manifest.version.is_empty();
     match kind {
@@ -223,7 +223,7 @@ fn said(step: &Value) -> Gvk {
 
 /// Returns the object in a step's manifest, with the kind of the step.
 pub(super) fn manifest(step: &Value) -> Result<Value, String> {
-    let text = Step::of(step).manifest();
+    let text = Step::new(step).manifest();
     let mut object: Value =
         serde_json::from_str(text).map_err(|e| format!("the manifest of step {} cannot be read: {e}", name(step)))?;
     let gvk = gvk(step);
@@ -234,14 +234,14 @@ pub(super) fn manifest(step: &Value) -> Result<Value, String> {
 }
 
 fn name(step: &Value) -> &str {
-    Step::of(step).name()
+    Step::new(step).name()
 }
 
 /// Reports whether the object was created after the InstallPlan and its ClusterServiceVersion, whose step always comes first. Such an object
 /// counts as created by the plan, because after a crash there is no other evidence.
 pub(super) fn is_made_by(world: &Reader<'_>, plan: &Value, step: &Value, object: &Value) -> bool {
-    let created = |o: &Value| object::parse_time(Metadata::of(o).created());
-    let resolving = Step::of(step).resolving();
+    let created = |o: &Value| object::parse_time(Metadata::new(o).created());
+    let resolving = Step::new(step).resolving();
     let csv = world.json(&kind::CLUSTER_SERVICE_VERSION, object::namespace(plan), resolving).and_then(created);
     created(object).is_some_and(|object| Some(object) >= created(plan) && Some(object) >= csv)
 }
@@ -252,7 +252,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, to_come: &[St
     let gvk = gvk(step);
     // A kind of the same name in another group is not one of OLM's kinds.
     let is_own = own_type(&gvk.kind).is_none_or(|(group, _)| group == gvk.group);
-    let step_kind = if is_own { Step::of(step).kind() } else { "" };
+    let step_kind = if is_own { Step::new(step).kind() } else { "" };
     let (namespaced, owned, carried) = match handling(step_kind) {
         Some(handling) => handling,
         None if optional => match handling_of_any(world, &gvk) {
@@ -296,7 +296,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, to_come: &[St
         "ServiceAccount" => account(live, &desired),
         _ if carried => replaced(live, &desired),
         "ClusterRole" | "ClusterRoleBinding" if status == "Present" || merged(live, &desired) != *live => {
-            object::set_label(&mut desired, labels::OWNER, Step::of(step).resolving());
+            object::set_label(&mut desired, labels::OWNER, Step::new(step).resolving());
             merged(live, &desired)
         }
         _ => merged(live, &desired),
@@ -318,7 +318,7 @@ fn own(
     to_come: &[String],
 ) -> Option<Outcome> {
     const CSV: &str = "ClusterServiceVersion";
-    let resolving = Step::of(step).resolving();
+    let resolving = Step::new(step).resolving();
     let owner = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": CSV,
         "metadata": { "name": resolving, "namespace": namespace },
@@ -332,7 +332,7 @@ fn own(
         }
         Owned::AsSaid | Owned::ByCsv => {}
     }
-    let mut owners = Metadata::of(desired).owner_references().to_vec();
+    let mut owners = Metadata::new(desired).owner_references().to_vec();
     let is_csv = |o: &Value| object::kind(o) == CSV;
     let is_said = owners.iter().any(|o| is_csv(o) && object::text(o, &["name"]) == resolving);
     if owned == Owned::ByCsv && !resolving.is_empty() && !is_said {
@@ -360,7 +360,7 @@ fn own(
 /// Returns OLM's description of an object whose owners it looks up.
 fn owned_object(step: &Value, object: &Value) -> String {
     let name = object::name(object);
-    match Step::of(step).kind() {
+    match Step::new(step).kind() {
         "BundleSecret" => format!("secret {name}"),
         kind @ ("Role" | "RoleBinding") => format!("{} {name}", kind.to_lowercase()),
         "ServiceAccount" => format!("service account: {name}"),
@@ -376,7 +376,7 @@ fn with_metadata(live: &Value, desired: &Value) -> Value {
         .filter(|(key, _)| key.starts_with(labels::COMPONENT))
         .map(|(key, value)| (key.to_owned(), value.into()))
         .collect();
-    labels.extend(Metadata::of(desired).labels().as_object().cloned().unwrap_or_default());
+    labels.extend(Metadata::new(desired).labels().as_object().cloned().unwrap_or_default());
     object::map_mut(&mut new, &["metadata"]).insert("labels".to_owned(), labels.into());
     for (key, value) in object::entries(desired, &["metadata", "annotations"]) {
         object::set_annotation(&mut new, key, value);
@@ -391,9 +391,9 @@ fn with_metadata(live: &Value, desired: &Value) -> Value {
 /// Returns the ServiceAccount with the owners and annotations of both, the labels of the manifest, and its existing secrets. A ServiceAccount
 /// that contains everything that the manifest contains is not changed.
 fn account(live: &Value, desired: &Value) -> Value {
-    let mut owners = Metadata::of(live).owner_references().to_vec();
+    let mut owners = Metadata::new(live).owner_references().to_vec();
     let known = owners.len();
-    for owner in Metadata::of(desired).owner_references() {
+    for owner in Metadata::new(desired).owner_references() {
         if !owners.iter().any(|o| o["uid"] == owner["uid"]) {
             owners.push(owner.clone());
         }
@@ -436,7 +436,7 @@ fn merged(live: &Value, desired: &Value) -> Value {
             _ => settle(&mut new[key], value),
         }
     }
-    let selector = OperatorGroup::of(&desired).selector();
+    let selector = OperatorGroup::new(&desired).selector();
     if object::kind(&desired) == "Service" && !selector.is_null() {
         new["spec"]["selector"] = selector.clone();
     }
@@ -492,7 +492,7 @@ pub(super) fn refusal_of<'r>(action: &Action, refusals: &'r [Refusal]) -> Option
 /// Returns OLM's message for the refusal of a step's action.
 pub(super) fn refusal(step: &Value, refusal: &Refusal) -> String {
     let (gvk, name, said) = (said(step), name(step), &refusal.status.message);
-    let kind = Step::of(step).kind();
+    let kind = Step::new(step).kind();
     let no_namespace = said.starts_with("namespaces ");
     let unknown_kind = refusal.status.is_not_found() && refusal.verb == Verb::Create && !no_namespace;
     if unknown_kind || refusal.status.is_not_found() && gvk.version == "v1beta1" {

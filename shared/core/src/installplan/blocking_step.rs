@@ -14,13 +14,13 @@ use crate::world::{Reader, kind};
 /// Returns the bundle of a step of the plan.
 pub(super) fn culprit(world: &Reader<'_>, plan: &Value, step: usize) -> BlockingBundle {
     let namespace = object::namespace(plan);
-    let steps = InstallPlan::of(plan).steps_json();
-    let resolving = |step: &Value| Step::of(step).resolving().to_owned();
+    let steps = InstallPlan::new(plan).steps_json();
+    let resolving = |step: &Value| Step::new(step).resolving().to_owned();
     let Some(csv) = steps.get(step).map(resolving) else { return BlockingBundle::default() };
     let others: BTreeSet<String> =
         steps.iter().map(resolving).filter(|other| *other != csv && !other.is_empty()).collect();
     let subscriptions = world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|s| s.json());
-    let asked_for_it = subscriptions.filter(|s| Subscription::of(s).current_csv() == csv);
+    let asked_for_it = subscriptions.filter(|s| Subscription::new(s).current_csv() == csv);
     let subscriptions = asked_for_it.map(|s| object::name(s).to_owned()).collect();
     BlockingBundle { csv, subscriptions, others: others.into_iter().collect() }
 }
@@ -32,11 +32,11 @@ pub(super) fn of_failed(world: &Reader<'_>, plan: &Value) -> BlockingBundle {
 
 /// Returns the current step of a plan: of the steps that are not done, the one whose object the message names, or else the first.
 pub(super) fn open(plan: &Value) -> Option<(usize, &Value)> {
-    let message = InstallPlan::of(plan).message();
-    let steps = InstallPlan::of(plan).steps_json();
+    let message = InstallPlan::new(plan).message();
+    let steps = InstallPlan::new(plan).steps_json();
     let open = || steps.iter().enumerate().filter(|(_, step)| !is_done(step));
     let is_named = |step: &Value| {
-        let name = Step::of(step).name();
+        let name = Step::new(step).name();
         let mut words = message.split(|c: char| c.is_whitespace() || matches!(c, '"' | ':' | ','));
         !name.is_empty() && words.any(|word| word == name)
     };
@@ -45,6 +45,6 @@ pub(super) fn open(plan: &Value) -> Option<(usize, &Value)> {
 
 /// Reports whether nothing is left to do for the step.
 pub(super) fn is_done(step: &Value) -> bool {
-    let step = Step::of(step);
+    let step = Step::new(step);
     step.is_done() || step.status() == StepStatus::NotCreated
 }

@@ -21,7 +21,7 @@ pub(super) const WAITING: &str = StepStatus::WaitingForApi.as_str();
 
 /// Returns the message while the step waits for that.
 pub(super) fn waiting(step: &Value) -> String {
-    format!("CustomResourceDefinition {} is not established yet", Step::of(step).name())
+    format!("CustomResourceDefinition {} is not established yet", Step::new(step).name())
 }
 
 /// Returns the outcome of the step of a CustomResourceDefinition. The World contains definitions without their schemas, so it is unknown
@@ -36,7 +36,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
         return Outcome::Fail(format!("CRD APIVersion from manifest not supported: {version}"), None);
     }
     let name = object::name(&desired).to_owned();
-    let resolving = Step::of(step).resolving();
+    let resolving = Step::new(step).resolving();
     let csv = format!("{}/{resolving}", object::namespace(plan));
     // A step without a ClusterServiceVersion sets no annotation.
     let mark = (!resolving.is_empty()).then(|| format!("{INSTALLED_ALONGSIDE}{}", fnv64a(&csv)));
@@ -55,7 +55,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
         && (mark.is_some() || object::label(live, labels::MANAGED) == Some("true"))
         && alongside().map(|(key, _)| key).eq(mark.as_deref());
     if is_ours || object::text(step, &["status"]) == WAITING {
-        return if CustomResourceDefinition::of(live).is_established() {
+        return if CustomResourceDefinition::new(live).is_established() {
             Outcome::Done(StepStatus::Created.as_str())
         } else {
             Outcome::Wait(WAITING, waiting(step))
@@ -79,7 +79,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
             return Outcome::Fail(existing_resources::prefixed(&name, &refusal.message), Some(again));
         }
         // A webhook may convert the objects so that they fit.
-        Existing::Invalid(found, _) if CustomResourceDefinition::of(&desired).is_converted_by_webhook() => {
+        Existing::Invalid(found, _) if CustomResourceDefinition::new(&desired).is_converted_by_webhook() => {
             warning = Some(existing_resources::prefixed(&name, &found));
         }
         Existing::Invalid(found, again) => {
@@ -88,11 +88,11 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
     }
     let mut spec = desired["spec"].clone();
     erase_others(&mut spec, object::at(live, &["spec"]));
-    if !CustomResourceDefinition::of(&desired).is_converted_by_webhook() && is_converted(world, plan, &name) {
+    if !CustomResourceDefinition::new(&desired).is_converted_by_webhook() && is_converted(world, plan, &name) {
         // OLM has set the conversion for the webhook of an operator in the definition, and maintains it.
         object::map_mut(&mut spec, &[]).remove("conversion");
     }
-    let labels = Metadata::of(&desired).labels();
+    let labels = Metadata::new(&desired).labels();
     let mut patch = json!({ "metadata": { "labels": labels }, "spec": spec });
     for (key, value) in object::entries(&desired, &["metadata", "annotations"]) {
         object::set_annotation(&mut patch, key, value);
@@ -130,7 +130,7 @@ fn erase_others(patch: &mut Value, live: &Value) {
 /// Reports whether an operator of the namespace has a conversion webhook for that definition.
 fn is_converted(world: &Reader<'_>, plan: &Value, definition: &str) -> bool {
     let converts = |csv: &Value| {
-        let webhooks = Csv::of(csv).webhooks().iter();
+        let webhooks = Csv::new(csv).webhooks().iter();
         webhooks.flat_map(|w| object::list(w, &["conversionCRDs"])).any(|name| name == definition)
     };
     membership::originals(world, object::namespace(plan)).any(converts)
@@ -150,14 +150,14 @@ pub(super) fn lost_version<'l>(live: &'l Value, desired: &Value) -> Option<&'l s
 /// contains it.
 fn replaced_by(world: &Reader<'_>, plan: &Value, csv: &str) -> Vec<String> {
     let namespace = object::namespace(plan);
-    let planned = InstallPlan::of(plan).steps().find(|step| step.is_csv() && step.name() == csv);
+    let planned = InstallPlan::new(plan).steps().find(|step| step.is_csv() && step.name() == csv);
     let manifest = planned.and_then(|step| apply::manifest(step.json).ok()).unwrap_or_default();
     let mut replaced = Vec::new();
-    let mut older = Csv::of(&manifest).replaces();
+    let mut older = Csv::new(&manifest).replaces();
     while !older.is_empty() && older != csv && !replaced.iter().any(|seen| *seen == format!("{namespace}/{older}")) {
         replaced.push(format!("{namespace}/{older}"));
         let found = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, older);
-        older = found.map_or("", |csv| Csv::of(csv).replaces());
+        older = found.map_or("", |csv| Csv::new(csv).replaces());
     }
     replaced
 }

@@ -10,7 +10,7 @@ use crate::api::subscription::Approval;
 
 /// Returns the parts of the spec that are ignored: sentences about the plan, without a full stop.
 pub fn unheeded(plan: &Value) -> Vec<String> {
-    let (view, mut told) = (InstallPlan::of(plan), Vec::new());
+    let (view, mut told) = (InstallPlan::new(plan), Vec::new());
     match view.phase() {
         Phase::RequiresApproval if !is_approved(plan) && view.approval() == Approval::Automatic => {
             told.push("spec.approval is Automatic, but it still waits for spec.approved: true".to_owned());
@@ -41,13 +41,13 @@ pub(super) fn csvs(plan: &Value) -> Vec<&str> {
 }
 
 fn named(plan: &Value) -> Vec<&str> {
-    InstallPlan::of(plan).csv_names().collect()
+    InstallPlan::new(plan).csv_names().collect()
 }
 
 fn brought(plan: &Value) -> Vec<&str> {
-    let steps = InstallPlan::of(plan).steps_json().iter();
-    let csvs = steps.filter(|step| Step::of(step).is_csv());
-    csvs.map(|step| Step::of(step).name()).collect()
+    let steps = InstallPlan::new(plan).steps_json().iter();
+    let csvs = steps.filter(|step| Step::new(step).is_csv());
+    csvs.map(|step| Step::new(step).name()).collect()
 }
 
 #[cfg(test)]

@@ -83,14 +83,14 @@ impl Pass {
         account: Option<&Account>,
         now: Timestamp,
     ) -> Self {
-        let mut steps = InstallPlan::of(plan).steps_json().to_vec();
+        let mut steps = InstallPlan::new(plan).steps_json().to_vec();
         let mut found = Found::default();
         let mut csvs_to_come: Vec<String> = Vec::new();
         for (index, step) in steps.iter_mut().enumerate() {
             let is_optional = optional::is(settings, step);
             let fail =
                 |message: String, is_final, again| Some(Error { message, step: index, is_final, attempts: 0, again });
-            match Step::of(step).status() {
+            match Step::new(step).status() {
                 StepStatus::Created | StepStatus::Present => continue,
                 StepStatus::NotCreated if is_optional => continue,
                 StepStatus::Unknown | StepStatus::NotPresent | StepStatus::WaitingForApi => {}
@@ -103,7 +103,7 @@ impl Pass {
                 // The APIs that the plan itself defines come first; only then is it certain that one is missing.
                 continue;
             }
-            let kind = Step::of(step).kind().to_owned();
+            let kind = Step::new(step).kind().to_owned();
             let outcome = match kind.as_str() {
                 apply::CRD => crd::step(world, plan, step, now),
                 _ => apply::step(world, plan, step, &csvs_to_come, is_optional),
@@ -113,7 +113,7 @@ impl Pass {
                 Outcome::Act { action, after, blind, warning } => {
                     if is_optional && let Some(refusal) = optional::given_up(world, step, &action, refusals) {
                         step["status"] = optional::NOT_CREATED.into();
-                        found.skipped.push(Skipped::of(step, refusal));
+                        found.skipped.push(Skipped::new(step, refusal));
                         continue;
                     }
                     if kind == "ClusterServiceVersion" {

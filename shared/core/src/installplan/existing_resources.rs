@@ -35,7 +35,7 @@ pub(super) enum Existing {
 pub(super) fn existing(world: &Reader<'_>, plan: &Value, live: &Value, desired: &Value, now: Timestamp) -> Existing {
     let Some(question) = question(live, desired) else { return Existing::Valid };
     let Some(found) = world.schema_check(&question) else { return Existing::Unknown(question) };
-    let started = InstallPlan::of(plan).started().unwrap_or(found.at);
+    let started = InstallPlan::new(plan).started().unwrap_or(found.at);
     let lasts = match &found.refusal {
         _ if found.misfits > 0 => AGAIN,
         Some(_) => ((found.at.duration_since(started)) / 2).clamp(READ_AGAIN, READ_LATEST),

@@ -67,9 +67,9 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
 
 fn of_phase(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now: Timestamp) -> Plan {
     let (namespace, name) = (key.namespace.clone(), key.name.clone());
-    match InstallPlan::of(json).phase() {
+    match InstallPlan::new(json).phase() {
         Phase::RequiresApproval if is_approved(json) => {
-            let mut status = Status::of(json);
+            let mut status = Status::new(json);
             status.put("phase", Phase::Installing);
             status.forget("message");
             Plan::act(status.write(json).into_iter().collect())
@@ -80,12 +80,12 @@ fn of_phase(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, no
         }
         Phase::Installing => install(settings, world, key, json, now),
         Phase::Failed if is_attenuated(json) && rbac::changed_since(world, json) => {
-            let mut status = Status::of(json);
+            let mut status = Status::new(json);
             status.put("phase", Phase::Installing);
             Plan::act(status.write(json).into_iter().collect()).at_an_end()
         }
         Phase::Failed => {
-            let message = InstallPlan::of(json).message().to_owned();
+            let message = InstallPlan::new(json).message().to_owned();
             let culprit = blocking_step::of_failed(world, json);
             Plan::wait(Reason::InstallPlanFailed { namespace, name, message, culprit }).at_an_end()
         }
@@ -96,11 +96,11 @@ fn of_phase(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, no
 
 /// Reports whether the plan was executed with the rights of a ServiceAccount.
 fn is_attenuated(plan: &Value) -> bool {
-    !InstallPlan::of(plan).service_account().is_null()
+    !InstallPlan::new(plan).service_account().is_null()
 }
 
 fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now: Timestamp) -> Plan {
-    let mut status = Status::of(json);
+    let mut status = Status::new(json);
     let account = match check(world, &key.namespace) {
         Check::Passed(account) => account,
         Check::Wait(reason) => return Plan::wait(reason),
@@ -109,7 +109,7 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
             return Plan::act(status.write(json).into_iter().collect()).because(reason);
         }
     };
-    let attenuated = InstallPlan::of(json).service_account();
+    let attenuated = InstallPlan::new(json).service_account();
     if !account.is_null() && account != attenuated {
         status.put("attenuatedServiceAccountRef", account.clone());
         status.clear_check(now);
@@ -126,7 +126,7 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
     let (namespace, name) = (key.namespace.clone(), key.name.clone());
     let mut events: Vec<Action> = pass.skipped.iter().map(|skipped| skipped.event(json)).collect();
     events.extend(pass.warnings.iter().map(|warning| unfit(json, warning)));
-    let started = InstallPlan::of(json).started().unwrap_or(now);
+    let started = InstallPlan::new(json).started().unwrap_or(now);
     let deadline = started + settings.install_plan_retry_timeout;
     status.put("plan", pass.steps.clone());
     match pass.stop {
@@ -225,7 +225,7 @@ fn check<'w>(world: &Reader<'w>, namespace: &str) -> Check<'w> {
         return Check::Failed(none, Reason::NoOperatorGroup { namespace });
     }
     let managing: Vec<membership::Group<'_>> = groups.iter().copied().filter(|g| !g.targets().is_empty()).collect();
-    let described = |group: membership::Group<'_>| ObjectRef::of(group.json).to_string();
+    let described = |group: membership::Group<'_>| ObjectRef::from_object(group.json).to_string();
     match managing[..] {
         [] => {
             let is_processed = |g: &membership::Group<'_>| !object::at(g.json, &["status", "lastUpdated"]).is_null();
@@ -263,7 +263,7 @@ fn check<'w>(world: &Reader<'w>, namespace: &str) -> Check<'w> {
 struct Status(Map<String, Value>);
 
 impl Status {
-    fn of(plan: &Value) -> Self {
+    fn new(plan: &Value) -> Self {
         Self(object::at(plan, &["status"]).as_object().cloned().unwrap_or_default())
     }
 

@@ -28,7 +28,7 @@ const SETTLING_TRIES: u32 = 3;
 
 /// Reports whether the plan may skip the step.
 pub(super) fn is(settings: &Settings, step: &Value) -> bool {
-    let says_so = Step::of(step).is_optional();
+    let says_so = Step::new(step).is_optional();
     settings.optional_manifests && says_so && may_be_optional(&apply::gvk(step))
 }
 
@@ -82,8 +82,8 @@ pub(super) struct Skipped(String);
 
 impl Skipped {
     /// Creates it for a refusal of the API server.
-    pub(super) fn of(step: &Value, refusal: &Refusal) -> Self {
-        let csv = Step::of(step).resolving();
+    pub(super) fn new(step: &Value, refusal: &Refusal) -> Self {
+        let csv = Step::new(step).resolving();
         let why = apply::refusal(step, refusal);
         Self(format!("the plan goes on without optional {} of {csv}: {why}", described(step)))
     }
@@ -106,7 +106,7 @@ fn described(step: &Value) -> String {
 
 /// Plans a complete InstallPlan: reports skipped steps, and retries them if their API has appeared.
 pub(super) fn after_all(settings: &Settings, world: &Reader<'_>, key: &Key, plan: &Value, now: Timestamp) -> Plan {
-    let mut steps = InstallPlan::of(plan).steps_json().to_vec();
+    let mut steps = InstallPlan::new(plan).steps_json().to_vec();
     let is_missing = |step: &Value| object::text(step, &["status"]) == NOT_CREATED && is(settings, step);
     let missing: Vec<String> = steps.iter().filter(|s| is_missing(s)).map(described).collect();
     if missing.is_empty() {
@@ -117,9 +117,9 @@ pub(super) fn after_all(settings: &Settings, world: &Reader<'_>, key: &Key, plan
     if !settings.retry_optional {
         return Plan::wait(tell);
     }
-    let installed = Conditions::of(plan).find(condition::INSTALLED);
+    let installed = Conditions::new(plan).find(condition::INSTALLED);
     let tried = installed.and_then(|c| object::parse_time(object::text(c.json, &["lastUpdateTime"])));
-    let account = rights::account(plan, InstallPlan::of(plan).service_account());
+    let account = rights::account(plan, InstallPlan::new(plan).service_account());
     let (mut actions, mut skipped, mut any) = (Vec::new(), Vec::new(), false);
     for step in steps.iter_mut().filter(|s| is_missing(s)) {
         if apply::served_since(world, step).is_none_or(|since| tried.is_some_and(|tried| since <= tried)) {
@@ -128,7 +128,7 @@ pub(super) fn after_all(settings: &Settings, world: &Reader<'_>, key: &Key, plan
         match apply::step(world, plan, step, &[], true) {
             Outcome::Done(status) => step["status"] = status.into(),
             Outcome::Act { action, after, .. } => match given_up(world, step, &action, world.refusals(key)) {
-                Some(refusal) => skipped.push(Skipped::of(step, refusal)),
+                Some(refusal) => skipped.push(Skipped::new(step, refusal)),
                 None => {
                     step["status"] = after.into();
                     actions.push(action.with_rights_of(account.as_ref()));
@@ -142,7 +142,7 @@ pub(super) fn after_all(settings: &Settings, world: &Reader<'_>, key: &Key, plan
     if !any {
         return Plan::wait(tell);
     }
-    let mut status = Status::of(plan);
+    let mut status = Status::new(plan);
     status.put("plan", steps);
     status.tried(now);
     actions.extend(status.write(plan));

@@ -95,8 +95,8 @@ pub fn contents(
 
 /// Restores the references in steps before they are written to the status.
 pub(super) fn refer(plan: &Value, steps: &mut [Value]) {
-    for (step, known) in steps.iter_mut().zip(install_plan::InstallPlan::of(plan).steps_json()) {
-        if reference::is_reference(Step::of(known).manifest()) {
+    for (step, known) in steps.iter_mut().zip(install_plan::InstallPlan::new(plan).steps_json()) {
+        if reference::is_reference(Step::new(known).manifest()) {
             step["resource"]["manifest"] = known["resource"]["manifest"].clone();
         }
     }
@@ -115,8 +115,8 @@ fn unpacked(world: &Reader<'_>, plan: &Value, csv: &str, lookup: &Lookup<'_>) ->
 
 /// Returns namespace and name of the ConfigMap that the steps of a bundle reference.
 fn place(plan: &Value, csv: &str, lookup: &Lookup<'_>) -> Option<(String, String)> {
-    let steps = install_plan::InstallPlan::of(plan).steps_json().iter();
-    let mut manifests = steps.filter(|step| Step::of(step).resolving() == csv).map(|step| Step::of(step).manifest());
+    let steps = install_plan::InstallPlan::new(plan).steps_json().iter();
+    let mut manifests = steps.filter(|step| Step::new(step).resolving() == csv).map(|step| Step::new(step).manifest());
     let (namespace, name) = manifests.find_map(reference::config_map)?;
     // Only ConfigMaps of the bundle's own catalog are accepted, because a plan may be written by an untrusted user.
     let is_its = namespace == lookup.image.catalog_namespace && name == reference::config_map_name(&lookup.image.image);
@@ -145,8 +145,8 @@ fn fill(plan: &mut Value, csv: &str, made: &[Value]) -> Result<(), String> {
         ["group", "version", "kind", "name"].iter().all(|key| a["resource"][*key] == b["resource"][*key])
     };
     for step in plan["status"]["plan"].as_array_mut().into_iter().flatten() {
-        let manifest = Step::of(step).manifest();
-        if Step::of(step).resolving() != csv || !reference::is_reference(manifest) {
+        let manifest = Step::new(step).manifest();
+        if Step::new(step).resolving() != csv || !reference::is_reference(manifest) {
             continue;
         }
         let Some(found) = made.iter().find(|made| same(made, step)) else {

@@ -56,14 +56,14 @@ pub fn lacking(world: &Reader<'_>, plan: &Value, account: &Account) -> Vec<Lacki
     let owner = (account.namespace.as_str(), account.name.as_str());
     let (within, everywhere) = (Granted::to(world, owner, Some(namespace)), Granted::to(world, owner, None));
     let mut rights = Vec::new();
-    for step in InstallPlan::of(plan).steps_json() {
+    for step in InstallPlan::new(plan).steps_json() {
         let gvk = apply::gvk(step);
-        let is_done = Step::of(step).is_done();
+        let is_done = Step::new(step).is_done();
         let Some((plural, namespaced)) = resource(world, &GroupKind::new(&gvk.group, &gvk.kind)) else { continue };
         if is_done || gvk.kind == "CustomResourceDefinition" {
             continue;
         }
-        let name = Step::of(step).name();
+        let name = Step::new(step).name();
         let place = if namespaced { namespace } else { "" };
         let there = world.json(&GroupKind::new(&gvk.group, &gvk.kind), place, name).is_some();
         let verb = if there { "update" } else { "create" };
@@ -100,8 +100,8 @@ fn gives_away(world: &Reader<'_>, plan: &Value, step: &Value, account: (&str, &s
     let metadata = object::map_mut(&mut object, &["metadata"]);
     metadata.insert("namespace".to_owned(), if is_namespaced { namespace } else { "" }.into());
     rbac::escalation(world, account, &object, |role, name| {
-        let steps = InstallPlan::of(plan).steps_json().iter();
-        let mut made = steps.filter(|s| apply::gvk(s).kind == role && Step::of(s).name() == name);
+        let steps = InstallPlan::new(plan).steps_json().iter();
+        let mut made = steps.filter(|s| apply::gvk(s).kind == role && Step::new(s).name() == name);
         let known = || {
             let kind = if role == "Role" { &kind::ROLE } else { &kind::CLUSTER_ROLE };
             world.json(kind, if role == "Role" { namespace } else { "" }, name).cloned()
@@ -115,8 +115,8 @@ fn gives_away(world: &Reader<'_>, plan: &Value, step: &Value, account: (&str, &s
 fn resource(world: &Reader<'_>, gk: &GroupKind) -> Option<(String, bool)> {
     let definitions = world.indexed(IndexKey::Definition(gk.group.to_string(), gk.kind.to_string()));
     if let Some(definition) = definitions.first().map(|d| d.json()) {
-        let plural = CustomResourceDefinition::of(definition).plural().to_owned();
-        return Some((plural, CustomResourceDefinition::of(definition).is_namespaced()));
+        let plural = CustomResourceDefinition::new(definition).plural().to_owned();
+        return Some((plural, CustomResourceDefinition::new(definition).is_namespaced()));
     }
     kinds::find(&gk.group, &gk.kind).map(|kind| (kind.plural.to_owned(), kind.namespaced))
 }

@@ -106,29 +106,29 @@ impl PlanSummary {
 
 /// Reports whether the plan waits for approval.
 pub fn waits_for_approval(plan: &Value) -> bool {
-    InstallPlan::of(plan).phase() == Phase::RequiresApproval && !is_approved(plan)
+    InstallPlan::new(plan).phase() == Phase::RequiresApproval && !is_approved(plan)
 }
 
 /// Reports whether the plan is approved, but no controller has started to execute it.
 pub fn waits_for_execution(plan: &Value) -> bool {
-    InstallPlan::of(plan).phase() == Phase::RequiresApproval && is_approved(plan)
+    InstallPlan::new(plan).phase() == Phase::RequiresApproval && is_approved(plan)
 }
 
 /// Returns the state of the plan. `settings` are those of the controllers that execute it.
 pub fn summarize(settings: &Settings, world: &Reader<'_>, plan: &Value) -> PlanSummary {
-    let steps = InstallPlan::of(plan).steps_json();
+    let steps = InstallPlan::new(plan).steps_json();
     let done = steps.iter().filter(|step| blocking_step::is_done(step)).count();
-    let phase = InstallPlan::of(plan).phase_text().to_owned();
+    let phase = InstallPlan::new(plan).phase_text().to_owned();
     let approved = is_approved(plan);
     let step = (phase != Phase::Complete.as_str()).then(|| blocking_step::open(plan)).flatten().map(|(_, step)| Step {
-        kind: install_plan::Step::of(step).kind().to_owned(),
-        name: install_plan::Step::of(step).name().to_owned(),
+        kind: install_plan::Step::new(step).kind().to_owned(),
+        name: install_plan::Step::new(step).name().to_owned(),
         status: object::text(step, &["status"]).to_owned(),
-        resolving: install_plan::Step::of(step).resolving().to_owned(),
+        resolving: install_plan::Step::new(step).resolving().to_owned(),
     });
     let reason = reason(settings, world, plan, &phase, approved, step.as_ref());
     PlanSummary {
-        approval: InstallPlan::of(plan).approval_text().to_owned(),
+        approval: InstallPlan::new(plan).approval_text().to_owned(),
         csvs: changes(world, plan),
         steps: (done, steps.len()),
         superseded_by: superseded_by(world, plan).filter(|_| !Phase::from(phase.as_str()).is_final()),
@@ -153,14 +153,14 @@ fn reason(
         let (namespace, name, message) = (namespace.clone(), name.clone(), message.to_owned());
         Some(Reason::InstallPlanWaits { namespace, name, message })
     };
-    let message = InstallPlan::of(plan).message();
+    let message = InstallPlan::new(plan).message();
     match Phase::from(phase) {
         Phase::Complete => None,
         Phase::Failed => {
             let (message, culprit) = (message.to_owned(), blocking_step::of_failed(world, plan));
             Some(Reason::InstallPlanFailed { namespace, name, message, culprit })
         }
-        Phase::None | Phase::Planning if !InstallPlan::of(plan).steps_json().is_empty() => {
+        Phase::None | Phase::Planning if !InstallPlan::new(plan).steps_json().is_empty() => {
             waits("no controller has started to execute it")
         }
         Phase::RequiresApproval if approved => waits("it is approved, but no controller has started to execute it"),
@@ -174,7 +174,7 @@ fn reason(
             }
             if let Some(message) = message.strip_prefix(RETRYING) {
                 let message = message.to_owned();
-                let started = InstallPlan::of(plan).started();
+                let started = InstallPlan::new(plan).started();
                 // Forbidden requests are retried without a deadline.
                 let is_final = !message.contains("is forbidden");
                 let ends = |started: Timestamp| started + settings.install_plan_retry_timeout;
@@ -192,7 +192,7 @@ fn reason(
                     fails_at,
                 });
             }
-            let steps = InstallPlan::of(plan).steps_json();
+            let steps = InstallPlan::new(plan).steps_json();
             match (steps.iter().find(|s| object::text(s, &["status"]) == crd::WAITING), step) {
                 (Some(waiting), _) => waits(&crd::waiting(waiting)),
                 (None, Some(Step { kind, name, .. })) => waits(&format!("the next step is {kind} {name}")),
@@ -209,7 +209,7 @@ fn reason(
 
 /// Returns the reason that blocks all plans of the namespace, if there is one.
 fn unchecked(world: &Reader<'_>, plan: &Value) -> Option<Reason> {
-    let failed = Conditions::of(plan).iter().find(|c| c.reason() == install_plan::reason::CHECK_FAILED)?;
+    let failed = Conditions::new(plan).iter().find(|c| c.reason() == install_plan::reason::CHECK_FAILED)?;
     let namespace = object::namespace(plan).to_owned();
     let groups = world.in_namespace(&kind::OPERATOR_GROUP, &namespace);
     let mut names: Vec<String> = groups.map(|group| object::name(group.json()).to_owned()).collect();
@@ -238,7 +238,7 @@ pub fn changes(world: &Reader<'_>, plan: &Value) -> Vec<Change> {
 
 /// Returns the ClusterServiceVersion that one of the plan replaces.
 fn replaced(plan: &Value, csv: &str) -> Option<String> {
-    let lookups = InstallPlan::of(plan).bundle_lookups();
+    let lookups = InstallPlan::new(plan).bundle_lookups();
     let lookup = lookups.iter().find(|lookup| object::text(lookup, &["identifier"]) == csv);
     let of_lookup = lookup.map(|lookup| object::text(lookup, &["replaces"]).to_owned());
     let of_step = || {
@@ -246,13 +246,13 @@ fn replaced(plan: &Value, csv: &str) -> Option<String> {
             let text = |key| object::text(step, &["resource", key]);
             text("kind") == "ClusterServiceVersion" && text("name") == csv
         };
-        let step = InstallPlan::of(plan).steps_json().iter().find(is_of_csv)?;
-        let manifest = install_plan::Step::of(step).manifest();
+        let step = InstallPlan::new(plan).steps_json().iter().find(is_of_csv)?;
+        let manifest = install_plan::Step::new(step).manifest();
         if let Some(replaces) = reference::replaces(manifest) {
             return Some(replaces);
         }
         let manifest: Value = serde_json::from_str(manifest).ok()?;
-        Some(Csv::of(&manifest).replaces().to_owned())
+        Some(Csv::new(&manifest).replaces().to_owned())
     };
     of_lookup.filter(|name| !name.is_empty()).or_else(of_step).filter(|name| !name.is_empty())
 }
@@ -268,7 +268,7 @@ fn was_there(world: &Reader<'_>, plan: &Value, csv: &str) -> bool {
 }
 
 fn generation(plan: &Value) -> i64 {
-    InstallPlan::of(plan).generation()
+    InstallPlan::new(plan).generation()
 }
 
 /// Returns the newest plan of the namespace, if it is newer than this one. OLM's resolution reads only the newest plan, but OLM still
@@ -284,5 +284,5 @@ pub fn superseded_by(world: &Reader<'_>, plan: &Value) -> Option<String> {
 pub fn subscriptions<'w>(world: &Reader<'w>, plan: &Value) -> Vec<&'w Value> {
     let csvs: BTreeSet<&str> = edits::csvs(plan).into_iter().collect();
     let all = world.in_namespace(&kind::SUBSCRIPTION, object::namespace(plan)).map(|o| o.json());
-    all.filter(|s| csvs.contains(Subscription::of(s).current_csv())).collect()
+    all.filter(|s| csvs.contains(Subscription::new(s).current_csv())).collect()
 }

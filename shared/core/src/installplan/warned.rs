@@ -15,12 +15,12 @@ pub fn warned(plan: &Value, action: &Action, warnings: &[String]) -> Option<Emit
     if warnings.is_empty() {
         return None;
     }
-    let steps = InstallPlan::of(plan).steps_json();
+    let steps = InstallPlan::new(plan).steps_json();
     let (index, step) = steps.iter().enumerate().find(|(_, step)| is_for(action, step))?;
     let resource = |key| object::text(step, &["resource", key]);
     let (kind, name) = (resource("kind"), go_format::quote(resource("name")));
     let (count, texts) = (warnings.len(), warnings.join(", "));
-    let message = match Step::of(step).resolving() {
+    let message = match Step::new(step).resolving() {
         "" => format!("{count} warning(s) generated during operator installation ({kind} {name}): {texts}"),
         csv => {
             let csv = go_format::quote(csv);
@@ -48,7 +48,7 @@ fn is_for(action: &Action, step: &Value) -> bool {
     };
     let target = action.target();
     let generated = || match action {
-        Action::Create(object) => Metadata::of(object).generate_name() == resource("name"),
+        Action::Create(object) => Metadata::new(object).generate_name() == resource("name"),
         Action::As(_, action) => is_for(action, step),
         _ => false,
     };

@@ -64,18 +64,19 @@ fn lacks_rights(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, account: &Accou
     let mut lacking: Vec<Lacking> = Vec::new();
     let mut wanted_by = Vec::new();
     for plan in look.world.in_namespace(&kind::INSTALL_PLAN, tenant.namespace).map(|o| o.json()) {
-        let is_done = InstallPlan::of(plan).phase() == install_plan::Phase::Complete;
+        let is_done = InstallPlan::new(plan).phase() == install_plan::Phase::Complete;
         if is_done || summary::superseded_by(&look.world, plan).is_some() {
             continue;
         }
         let of_plan = rights::lacking(&look.world, plan, account);
         if !of_plan.is_empty() {
-            wanted_by.push(ObjectRef::of(plan));
+            wanted_by.push(ObjectRef::from_object(plan));
             lacking.extend(of_plan);
         }
     }
     let deployments = json!({ "verbs": ["create"], "apiGroups": ["apps"], "resources": ["deployments"] });
-    let waiting: Vec<ObjectRef> = without_deployments(look, tenant, at).into_iter().map(ObjectRef::of).collect();
+    let waiting: Vec<ObjectRef> =
+        without_deployments(look, tenant, at).into_iter().map(ObjectRef::from_object).collect();
     let owner = (account.namespace.as_str(), account.name.as_str());
     let granted = Granted::to(&look.world, owner, Some(tenant.namespace));
     if !waiting.is_empty() && !granted.allows(&deployments).unwrap_or(true) {
@@ -83,7 +84,7 @@ fn lacks_rights(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, account: &Accou
         let namespace = Some(tenant.namespace.to_owned());
         lacking.push(Lacking { namespace, rule: deployments, to_grant: false });
     }
-    let by_groups = ByGroups::of(look, tenant.namespace);
+    let by_groups = ByGroups::new(look, tenant.namespace);
     lacking.retain(|right| !by_groups.grant(right));
     let told: BTreeSet<String> = lacking.iter().map(Lacking::to_string).collect();
     if told.is_empty() {
@@ -104,9 +105,9 @@ fn without_deployments<'a>(look: &Look<'_>, tenant: &Tenant<'a>, at: usize) -> V
     let targets = look.targets(at);
     let carried = carried(targets);
     let lacks = |csv: &&&Value| {
-        let named = Csv::of(csv).deployments().iter();
+        let named = Csv::new(csv).deployments().iter();
         let mut names = named.map(|deployment| object::text(deployment, &["name"]));
-        let leaves = matches!(Csv::of(csv).phase(), Phase::Replacing | Phase::Deleting);
+        let leaves = matches!(Csv::new(csv).phase(), Phase::Replacing | Phase::Deleting);
         !leaves
             && !targets.is_empty()
             && membership::supports(csv, tenant.namespace, &carried).is_ok()
@@ -122,7 +123,7 @@ struct ByGroups<'a> {
 }
 
 impl<'a> ByGroups<'a> {
-    fn of(look: &Look<'a>, namespace: &str) -> Self {
+    fn new(look: &Look<'a>, namespace: &str) -> Self {
         let groups = [
             "system:authenticated".to_owned(),
             "system:serviceaccounts".to_owned(),
@@ -145,7 +146,7 @@ impl<'a> ByGroups<'a> {
         let everywhere: Vec<&'a Value> = everywhere.flat_map(rules).collect();
         let within = look.world.in_namespace(&kind::ROLE_BINDING, namespace).map(|o| o.json()).filter(is_of);
         let within = within.flat_map(rules).chain(everywhere.iter().copied()).collect();
-        Self { within: Granted::of(within), everywhere: Granted::of(everywhere) }
+        Self { within: Granted::from_rules(within), everywhere: Granted::from_rules(everywhere) }
     }
 
     fn grant(&self, right: &Lacking) -> bool {

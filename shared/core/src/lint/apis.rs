@@ -41,7 +41,7 @@ fn claim(look: &Look<'_>, at: usize, api: &str) -> Option<Claim> {
     }
     let is_provided = || {
         let mut csvs = membership::originals(&look.world, scope.group.namespace());
-        csvs.any(|csv| Apis::of(csv).0.contains(api))
+        csvs.any(|csv| Apis::from_csv(csv).0.contains(api))
     };
     // OLM removes APIs that no operator provides any longer; another rule reports these.
     let stays = || scope.group.is_static() || !is_pruned(look, scope) || is_provided();
@@ -97,7 +97,8 @@ fn clashes(look: &Look<'_>, clash: &Clash) -> Option<Problem> {
     };
     let message = format!("{won_name} also provides {} to {place}: {consequence}", listed(&claimed));
     let severity = if with_members.is_empty() { Severity::Warning } else { Severity::Error };
-    let problem = Problem::new(&APIS_CLASH, lost.json, message).also([ObjectRef::of(won.json)]).severity(severity);
+    let problem =
+        Problem::new(&APIS_CLASH, lost.json, message).also([ObjectRef::from_object(won.json)]).severity(severity);
     let apis = claimed.into_iter().map(str::to_owned).collect();
     let remedies = remedy::remedies(&look.world, &look.all, &Clash { pair: clash.pair, apis });
     let what = "give the groups targets that have no namespace in common, or remove one of the operators";
@@ -112,7 +113,7 @@ fn clashes(look: &Look<'_>, clash: &Clash) -> Option<Problem> {
 fn static_lacks(look: &Look<'_>, at: usize) -> Vec<Problem> {
     let group = look.group(at);
     let annotated = group.provided();
-    let fates = look.all.fates(at).into_iter().map(|fate| (Apis::of(fate.csv), fate));
+    let fates = look.all.fates(at).into_iter().map(|fate| (Apis::from_csv(fate.csv), fate));
     fates
         .filter(|(provides, _)| !provides.0.is_subset(&annotated.0))
         .map(|(provides, fate)| {
@@ -127,10 +128,10 @@ fn static_lacks(look: &Look<'_>, at: usize) -> Vec<Problem> {
             let all = annotated.clone().union(&missing).to_string();
             let patch = json!({ "metadata": { "annotations": { PROVIDED_APIS: all } } });
             Problem::new(&STATIC_LACKS_API, fate.csv, message)
-                .also([ObjectRef::of(group.json)])
+                .also([ObjectRef::from_object(group.json)])
                 .propose(
                     "name them, if the operator is intended to run in this namespace",
-                    Change::Patch(ObjectRef::of(group.json), patch),
+                    Change::Patch(ObjectRef::from_object(group.json), patch),
                 )
         })
         .collect()

@@ -38,7 +38,7 @@ fn several_groups(look: &Look<'_>, tenant: &Tenant<'_>, several: &[usize], found
         tenant.csvs.iter().filter(|csv| object::annotation(csv, OPERATOR_GROUP) == Some(name)).count()
     };
     let created = |at: &usize| {
-        let time = Metadata::of(look.group(*at).json).created();
+        let time = Metadata::new(look.group(*at).json).created();
         // Groups that do not exist yet sort last.
         (time.is_empty(), time)
     };
@@ -59,8 +59,8 @@ fn several_groups(look: &Look<'_>, tenant: &Tenant<'_>, several: &[usize], found
         let message =
             format!("there is also OperatorGroup {first}{why} in namespace {}: {consequence}", tenant.namespace);
         let what = format!("keep only one of them: {first}, unless this one is intended");
-        let delete = Change::Delete(vec![ObjectRef::of(group.json)]);
-        let also = [ObjectRef::of(look.group(kept).json)];
+        let delete = Change::Delete(vec![ObjectRef::from_object(group.json)]);
+        let also = [ObjectRef::from_object(look.group(kept).json)];
         found.push(Problem::new(&SEVERAL_GROUPS, group.json, message).also(also).propose(what, delete));
     }
 }
@@ -94,9 +94,10 @@ fn no_group(look: &Look<'_>, tenant: &Tenant<'_>) -> Option<Problem> {
         (csvs, _) => format!("{} with NoOperatorGroup", fail(csvs)),
     };
     let place = ObjectRef { gvk: kinds::NAMESPACE.gvk(), namespace: String::new(), name: (*namespace).to_owned() };
-    let operators = csvs.iter().chain(subscriptions).map(|object| ObjectRef::of(object));
-    let problem = Problem::of(&NO_GROUP, place, format!("there is no OperatorGroup in this namespace: {consequence}"))
-        .also(operators);
+    let operators = csvs.iter().chain(subscriptions).map(|object| ObjectRef::from_object(object));
+    let problem =
+        Problem::about(&NO_GROUP, place, format!("there is no OperatorGroup in this namespace: {consequence}"))
+            .also(operators);
     let fitting = fitting(look, None, namespace, &BTreeSet::new(), csvs).filter(|_| !csvs.is_empty());
     Some(match fitting {
         Some(targets) => {
@@ -151,7 +152,7 @@ fn install_modes(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, found: &mut Ve
             group.name(),
             said(namespace, targets)
         );
-        let problem = Problem::new(rule, csv, message).also([ObjectRef::of(group.json)]);
+        let problem = Problem::new(rule, csv, message).also([ObjectRef::from_object(group.json)]);
         let alone = || self::fitting(look, Some(at), namespace, targets, &[csv]);
         found.push(match fitting {
             Some(targets) => {
@@ -192,7 +193,7 @@ fn fitting(
         .filter(|candidate| !candidate.is_empty() && candidate != targets)
         .filter(|candidate| csvs.iter().all(|csv| membership::supports(csv, namespace, &carried(candidate)).is_ok()))
         .collect();
-    let apis = csvs.iter().fold(Apis::default(), |all, csv| all.union(&Apis::of(csv)));
+    let apis = csvs.iter().fold(Apis::default(), |all, csv| all.union(&Apis::from_csv(csv)));
     let rivals: BTreeSet<usize> =
         apis.0.iter().flat_map(|api| look.all.claimants(api)).filter(|other| Some(*other) != at).collect();
     let clashes = |candidate: &BTreeSet<String>| {
@@ -230,7 +231,7 @@ fn inferred(look: &Look<'_>, at: usize, csv: &Value, carried: &str) -> Option<Pr
     let namespace = group.namespace();
     let why = membership::supports_as_listed(csv, namespace, carried).err()?;
     let is_refused =
-        Csv::of(csv).reason() == reason::UNSUPPORTED_OPERATOR_GROUP && Csv::of(csv).phase() == Phase::Failed;
+        Csv::new(csv).reason() == reason::UNSUPPORTED_OPERATOR_GROUP && Csv::new(csv).phase() == Phase::Failed;
     let message = format!(
         "it supports {}, the targets of OperatorGroup {}, only because an install mode that it lists implies one that it does not list: \
          OLM's own controllers do not infer modes, and fail it with UnsupportedOperatorGroup: {why}",
@@ -239,7 +240,12 @@ fn inferred(look: &Look<'_>, at: usize, csv: &Value, carried: &str) -> Option<Pr
     );
     let what = "use a version that lists the mode; or run the controllers of kubectl olm, which infer it";
     let severity = if is_refused { Severity::Warning } else { Severity::Info };
-    Some(Problem::new(&INSTALL_MODES, csv, message).severity(severity).also([ObjectRef::of(group.json)]).advise(what))
+    Some(
+        Problem::new(&INSTALL_MODES, csv, message)
+            .severity(severity)
+            .also([ObjectRef::from_object(group.json)])
+            .advise(what),
+    )
 }
 
 fn unused(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
@@ -254,7 +260,7 @@ fn unused(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
         return None;
     }
     let message = format!("namespace {namespace} has no operator, and none is being installed");
-    let delete = Change::Delete(vec![ObjectRef::of(group.json)]);
+    let delete = Change::Delete(vec![ObjectRef::from_object(group.json)]);
     Some(
         Problem::new(&UNUSED, group.json, message)
             .propose("delete it, if no operator will be installed in the namespace", delete),

@@ -93,7 +93,7 @@ pub fn namespaces_of_plans(world: &World) -> BTreeSet<String> {
 /// Returns the namespaces whose group names a ServiceAccount, for which rights and InstallPlans have to be read.
 pub fn namespaces_of_accounts(world: &Reader<'_>) -> BTreeSet<String> {
     let groups = world.all(&kind::OPERATOR_GROUP).map(|o| o.json());
-    let named = groups.filter(|group| !OperatorGroup::of(group).service_account().is_empty());
+    let named = groups.filter(|group| !OperatorGroup::new(group).service_account().is_empty());
     named.map(|group| object::namespace(group).to_owned()).collect()
 }
 
@@ -118,7 +118,7 @@ struct Tenant<'a> {
 
 impl<'a> Look<'a> {
     fn new(world: Reader<'a>, known: &'a Known, now: Timestamp) -> Self {
-        let all = Intersections::of(&world);
+        let all = Intersections::from_world(&world);
         Self { clashes: all.clashes(), all, world, known, now }
     }
 

@@ -21,7 +21,7 @@ const RBAC: [GroupKind; 4] = [kind::CLUSTER_ROLE, kind::CLUSTER_ROLE_BINDING, ki
 
 pub(super) fn check(look: &Look<'_>, found: &mut Vec<Problem>) {
     for csv in look.world.all(&kind::CLUSTER_SERVICE_VERSION).map(|o| o.json()) {
-        if let Some(source) = Csv::of(csv).copied_from().filter(|_| !object::is_deleting(csv)) {
+        if let Some(source) = Csv::new(csv).copied_from().filter(|_| !object::is_deleting(csv)) {
             found.extend(copy(look, csv, source));
         }
     }
@@ -33,7 +33,7 @@ pub(super) fn check(look: &Look<'_>, found: &mut Vec<Problem>) {
 }
 
 fn delete(rule: &'static super::Rule, object: &Value, message: String) -> Problem {
-    Problem::new(rule, object, message).mend("delete it", Change::Delete(vec![ObjectRef::of(object)]))
+    Problem::new(rule, object, message).mend("delete it", Change::Delete(vec![ObjectRef::from_object(object)]))
 }
 
 fn copy(look: &Look<'_>, copy: &Value, source: &str) -> Option<Problem> {
@@ -52,7 +52,7 @@ fn copy(look: &Look<'_>, copy: &Value, source: &str) -> Option<Problem> {
     let (namespace, group) = (object::namespace(copy), group.name());
     let message =
         format!("it is a copy of {source}/{name}, whose OperatorGroup {group} does not target namespace {namespace}");
-    Some(delete(&ORPHANED_COPY, copy, message).also([ObjectRef::of(original)]))
+    Some(delete(&ORPHANED_COPY, copy, message).also([ObjectRef::from_object(original)]))
 }
 
 /// Returns the namespaces of missing ClusterServiceVersions for which roles or bindings exist.
@@ -99,7 +99,7 @@ fn of_group(look: &Look<'_>, role: &Value, namespace: &str, group: &str) -> Prob
         return delete(&ORPHANED_GROUP_ROLE, role, message).also([also]);
     }
     let what = format!("delete it, and its bindings: {}", listed(bound.iter().map(ToString::to_string)));
-    let change = Change::Delete(bound.into_iter().chain([ObjectRef::of(role)]).collect());
+    let change = Change::Delete(bound.into_iter().chain([ObjectRef::from_object(role)]).collect());
     Problem::new(&ORPHANED_GROUP_ROLE, role, message).also([also]).propose(what, change)
 }
 
@@ -110,11 +110,11 @@ fn bound(look: &Look<'_>, role: &str) -> Vec<ObjectRef> {
             && object::text(binding, &["roleRef", "name"]) == role
     };
     let all = [kind::CLUSTER_ROLE_BINDING, kind::ROLE_BINDING];
-    all.iter().flat_map(|gk| look.world.all(gk)).map(|o| o.json()).filter(binds).map(ObjectRef::of).collect()
+    all.iter().flat_map(|gk| look.world.all(gk)).map(|o| o.json()).filter(binds).map(ObjectRef::from_object).collect()
 }
 
 fn of_csv(look: &Look<'_>, object: &Value, namespace: &str, csv: &str) -> Option<Problem> {
-    let gk = GroupKind::of(object);
+    let gk = GroupKind::from_object(object);
     let is_of_cluster = gk == kind::CLUSTER_ROLE || gk == kind::CLUSTER_ROLE_BINDING;
     let is_copied = object::label(object, COPIED_FROM).is_some();
     // Kubernetes garbage-collects all others with the ClusterServiceVersion that owns them.
@@ -137,9 +137,9 @@ fn csv_ref(namespace: &str, name: &str) -> ObjectRef {
 /// Reports whether the ClusterServiceVersion is about to be created. An InstallPlan may create its roles first.
 fn is_on_its_way(look: &Look<'_>, namespace: &str, csv: &str) -> bool {
     let subscribed = look.world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|o| o.json());
-    let current: BTreeSet<&str> = subscribed.map(|s| Subscription::of(s).current_csv()).collect();
+    let current: BTreeSet<&str> = subscribed.map(|s| Subscription::new(s).current_csv()).collect();
     let plans = look.world.in_namespace(&kind::INSTALL_PLAN, namespace).map(|o| o.json());
-    let mut open = plans.filter(|plan| InstallPlan::of(plan).phase() != Phase::Complete);
+    let mut open = plans.filter(|plan| InstallPlan::new(plan).phase() != Phase::Complete);
     let names =
         |plan: &Value| object::list(plan, &["spec", "clusterServiceVersionNames"]).iter().any(|name| name == csv);
     current.contains(csv) || open.any(names)

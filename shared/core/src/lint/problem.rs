@@ -80,11 +80,11 @@ impl Fingerprint {
 impl Problem {
     /// Creates a problem of an object, with the severity of the rule.
     pub(super) fn new(rule: &'static Rule, object: &Value, message: impl Into<String>) -> Self {
-        Self::of(rule, ObjectRef::of(object), message)
+        Self::about(rule, ObjectRef::from_object(object), message)
     }
 
     /// Creates a problem of an object that may not exist, with the severity of the rule.
-    pub(super) fn of(rule: &'static Rule, object: ObjectRef, message: impl Into<String>) -> Self {
+    pub(super) fn about(rule: &'static Rule, object: ObjectRef, message: impl Into<String>) -> Self {
         Self { rule, severity: rule.severity, object, also: Vec::new(), message: message.into(), fix: None }
     }
 

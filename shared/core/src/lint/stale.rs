@@ -65,7 +65,7 @@ fn status(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
     if object::at(group.json, &["status", "lastUpdated"]).is_null() {
         // Objects in files need not be of a cluster.
         let is_there = look.known.all(&kind::OPERATOR_GROUP);
-        let created = object::parse_time(Metadata::of(group.json).created())?;
+        let created = object::parse_time(Metadata::new(group.json).created())?;
         let is_old = look.now.duration_since(created) > RESYNC;
         let message = "OLM has never processed it";
         return (is_there && is_old).then(|| Problem::new(&STALE_STATUS, group.json, message).advise(RUNNING));
@@ -91,12 +91,12 @@ fn status(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
 const RUNNING: &str = "make sure that OLM is running";
 
 fn has_condition(group: Group<'_>, of_type: &str) -> bool {
-    Conditions::of(group.json).is_true(of_type)
+    Conditions::new(group.json).is_true(of_type)
 }
 
 fn member(look: &Look<'_>, group: Group<'_>, csv: &Value) -> Option<Problem> {
     let recorded: BTreeSet<String> = group.targets().into_iter().map(str::to_owned).collect();
-    if recorded.is_empty() || Csv::of(csv).phase() == Phase::None {
+    if recorded.is_empty() || Csv::new(csv).phase() == Phase::None {
         return None;
     }
     let wanted = group.annotations();
@@ -114,12 +114,12 @@ fn member(look: &Look<'_>, group: Group<'_>, csv: &Value) -> Option<Problem> {
     // it is reported at once.
     let is_missing = different.iter().any(|(key, _)| object::annotation(csv, key).is_none());
     let severity = severity(look, [csv, group.json]).or_else(|| is_missing.then_some(Severity::Warning))?;
-    let patch = Change::Patch(ObjectRef::of(csv), json!({ "metadata": { "annotations": wanted } }));
+    let patch = Change::Patch(ObjectRef::from_object(csv), json!({ "metadata": { "annotations": wanted } }));
     let what = "make sure that OLM is running; or write the annotations yourself, after which the Deployments are rolled out again";
     Some(
         Problem::new(&STALE_MEMBER, csv, message)
             .severity(severity)
-            .also([ObjectRef::of(group.json)])
+            .also([ObjectRef::from_object(group.json)])
             .propose(what, patch),
     )
 }
@@ -130,9 +130,9 @@ fn provided(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> 
     let group = scope.group;
     let annotated = &scope.annotated;
     let originals: Vec<&Value> = membership::originals(&look.world, tenant.namespace).collect();
-    let by_all = originals.iter().fold(Apis::default(), |all, csv| all.union(&Apis::of(csv)));
+    let by_all = originals.iter().fold(Apis::default(), |all, csv| all.union(&Apis::from_csv(csv)));
     let arrives = |csv: &&Value| {
-        matches!(Csv::of(csv).phase(), Phase::None | Phase::Pending) && !Apis::of(csv).0.is_subset(&annotated.0)
+        matches!(Csv::new(csv).phase(), Phase::None | Phase::Pending) && !Apis::from_csv(csv).0.is_subset(&annotated.0)
     };
     let prunes = !originals.iter().any(arrives);
     let extra: BTreeSet<&String> = annotated.0.difference(&by_all.0).filter(|_| prunes).collect();
@@ -145,11 +145,11 @@ fn provided(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> 
         let what =
             "remove the annotation; or set spec.staticProvidedAPIs, if the group is intended to reserve these APIs";
         let problem = Problem::new(&EMPTY_HOLDS_APIS, group.json, message).severity(severity);
-        return Some(problem.mend(what, Change::Patch(ObjectRef::of(group.json), patch)));
+        return Some(problem.mend(what, Change::Patch(ObjectRef::from_object(group.json), patch)));
     }
-    let runs = |csv: &Value| Csv::of(csv).phase() == Phase::Succeeded;
+    let runs = |csv: &Value| Csv::new(csv).phase() == Phase::Succeeded;
     let fates = look.all.fates(at).into_iter().filter(|fate| fate.row == ApiConflict::Add && runs(fate.csv));
-    let lacked = fates.fold(Apis::default(), |all, fate| all.union(&Apis::of(fate.csv)));
+    let lacked = fates.fold(Apis::default(), |all, fate| all.union(&Apis::from_csv(fate.csv)));
     let lacked: BTreeSet<&String> = lacked.0.difference(&annotated.0).collect();
     let message = match (extra.is_empty(), lacked.is_empty()) {
         (true, true) => return None,
@@ -169,12 +169,10 @@ fn provided(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> 
     let wanted: BTreeSet<String> = kept.chain(lacked.iter().copied()).cloned().collect();
     let patch = json!({ "metadata": { "annotations": { PROVIDED_APIS: carried(&wanted) } } });
     let problem = Problem::new(&STALE_APIS, group.json, message).severity(severity);
-    Some(
-        problem.mend(
-            "set the annotation to the value that OLM would write",
-            Change::Patch(ObjectRef::of(group.json), patch),
-        ),
-    )
+    Some(problem.mend(
+        "set the annotation to the value that OLM would write",
+        Change::Patch(ObjectRef::from_object(group.json), patch),
+    ))
 }
 
 /// Returns a suffix that names the operators which the group prevents from providing these APIs.

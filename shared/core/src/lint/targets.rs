@@ -22,7 +22,7 @@ pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Proble
         let named = named(group);
         if !named.is_empty() && has_selector(group) {
             let message = "spec.selector is ignored, as spec.targetNamespaces names namespaces";
-            let patch = Change::Patch(ObjectRef::of(group.json), json!({ "spec": { "selector": null } }));
+            let patch = Change::Patch(ObjectRef::from_object(group.json), json!({ "spec": { "selector": null } }));
             let what = "remove the selector, which has no effect; or remove spec.targetNamespaces, if the selector is intended";
             found.push(Problem::new(&TARGETS_AND_SELECTOR, group.json, message).mend(what, patch));
         }
@@ -55,7 +55,7 @@ pub(super) fn retarget(group: Group<'_>, targets: impl IntoIterator<Item = impl 
     if has_selector(group) {
         spec["selector"] = Value::Null;
     }
-    Change::Patch(ObjectRef::of(group.json), json!({ "spec": spec }))
+    Change::Patch(ObjectRef::from_object(group.json), json!({ "spec": spec }))
 }
 
 fn invalid(group: Group<'_>, named: &[&str], message: &str) -> Problem {

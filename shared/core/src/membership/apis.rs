@@ -22,12 +22,12 @@ impl Apis {
     }
 
     /// Returns what a ClusterServiceVersion provides: the CustomResourceDefinitions and APIServices that it owns.
-    pub fn of(csv: &Value) -> Self {
-        let crds = Csv::of(csv).owned_crds().iter().filter_map(|crd| {
+    pub fn from_csv(csv: &Value) -> Self {
+        let crds = Csv::new(csv).owned_crds().iter().filter_map(|crd| {
             let (_, group) = object::text(crd, &["name"]).split_once('.')?;
             Some(api(crd, group))
         });
-        let services = Csv::of(csv).owned_api_services();
+        let services = Csv::new(csv).owned_api_services();
         let services = services.iter().map(|service| api(service, object::text(service, &["group"])));
         Self(crds.chain(services).collect())
     }
@@ -81,7 +81,7 @@ pub enum Provision {
 /// processed gives way; two that are processed at the same time both give way, and recover, forever. Here the order does
 /// not matter: the oldest group stays, as far as the others can give way.
 pub fn provision(world: &Reader<'_>, group: Group<'_>, csv: &Value) -> Provision {
-    let provides = Apis::of(csv);
+    let provides = Apis::from_csv(csv);
     let annotated = group.provided();
     let covered = provides.0.is_subset(&annotated.0);
     let is_other = |other: &Group<'_>| (other.namespace(), other.name()) != (group.namespace(), group.name());
@@ -90,13 +90,13 @@ pub fn provision(world: &Reader<'_>, group: Group<'_>, csv: &Value) -> Provision
     for api in &provides.0 {
         let providers = world.indexed(IndexKey::ProvidedApi(api.clone()));
         for other in
-            providers.iter().map(|o| Group::of(o.json())).filter(|other| is_other(other) && group.intersects(*other))
+            providers.iter().map(|o| Group::new(o.json())).filter(|other| is_other(other) && group.intersects(*other))
         {
             contested = true;
             gives_way |= other.is_static() || other.precedes(group);
         }
     }
-    match ApiConflict::of(contested, covered, group.is_static()) {
+    match ApiConflict::new(contested, covered, group.is_static()) {
         ApiConflict::Remove if gives_way => Provision::Annotate(annotated.filter(|api| !provides.0.contains(api))),
         ApiConflict::Continue | ApiConflict::Remove => Provision::Settled,
         ApiConflict::Add => Provision::Annotate(annotated.union(&provides)),

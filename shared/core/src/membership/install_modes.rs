@@ -48,7 +48,7 @@ const IMPLIED: [(&str, &str); 2] = [("MultiNamespace", "SingleNamespace"), ("Sin
 /// design (released versions never infer, olm-behaviour/README.md#design-and-code); a mode that is listed as unsupported is
 /// not.
 fn modes(csv: &Value) -> Result<Modes<'_>, String> {
-    let listed: Vec<(&str, bool)> = Csv::of(csv)
+    let listed: Vec<(&str, bool)> = Csv::new(csv)
         .install_modes()
         .iter()
         .map(|m| (object::text(m, &["type"]), object::at(m, &["supported"]).as_bool().unwrap_or_default()))

@@ -54,8 +54,8 @@ impl<'a> Deref for Group<'a> {
 
 impl<'a> Group<'a> {
     /// Wraps an OperatorGroup without copying.
-    pub const fn of(json: &'a Value) -> Self {
-        Self(OperatorGroup::of(json))
+    pub const fn new(json: &'a Value) -> Self {
+        Self(OperatorGroup::new(json))
     }
 
     /// Returns the target namespaces in its status; exactly `""` when it is global.
@@ -149,7 +149,7 @@ impl<'a> Group<'a> {
     /// namespace and name.
     pub fn precedes(self, other: Group<'_>) -> bool {
         let order = |group: Group<'_>| {
-            let made = Metadata::of(group.json).created().to_owned();
+            let made = Metadata::new(group.json).created().to_owned();
             (made.is_empty(), made, group.namespace().to_owned(), group.name().to_owned())
         };
         order(self) < order(other)
@@ -166,14 +166,14 @@ pub fn annotate(group: Group<'_>, apis: &Apis) -> Action {
 
 /// Returns the OperatorGroups of a namespace, by name.
 pub fn groups<'w>(world: &Reader<'w>, namespace: &str) -> Vec<Group<'w>> {
-    world.in_namespace(&kind::OPERATOR_GROUP, namespace).map(|o| Group::of(o.json())).collect()
+    world.in_namespace(&kind::OPERATOR_GROUP, namespace).map(|o| Group::new(o.json())).collect()
 }
 
 /// Returns the OperatorGroup of which a ClusterServiceVersion is an active member: the one that it names, in its own
 /// namespace, with the targets in its annotation (olm-behaviour/operatorgroup.md#membership).
 pub fn group_of<'w>(world: &Reader<'w>, csv: &Value) -> Option<Group<'w>> {
     let name = object::annotation(csv, OPERATOR_GROUP)?;
-    let group = Group::of(world.json(&kind::OPERATOR_GROUP, object::namespace(csv), name)?);
+    let group = Group::new(world.json(&kind::OPERATOR_GROUP, object::namespace(csv), name)?);
     let carried = |(key, value): (&String, &String)| object::annotation(csv, key) == Some(value);
     let annotations = group.annotations();
     (annotations.contains_key(TARGET_NAMESPACES) && annotations.iter().all(carried)).then_some(group)

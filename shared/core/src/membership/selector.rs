@@ -27,8 +27,8 @@ enum Operator<'a> {
 impl<'a> Selector<'a> {
     /// Reads a selector; `null` is an empty one.
     pub(super) fn read(json: &'a Value) -> Result<Self, String> {
-        let labels =
-            object::entries(json, &["matchLabels"]).map(|(key, value)| Requirement::of(key, Operator::In(vec![value])));
+        let labels = object::entries(json, &["matchLabels"])
+            .map(|(key, value)| Requirement::new(key, Operator::In(vec![value])));
         let expressions = object::list(json, &["matchExpressions"]).iter().map(Requirement::read);
         Ok(Self { requirements: labels.chain(expressions).collect::<Result<_, String>>()? })
     }
@@ -67,11 +67,11 @@ impl<'a> Requirement<'a> {
             }
             (operator, _) => return Err(format!("selector: {operator:?} is not a label selector operator")),
         };
-        Self::of(key, operator)
+        Self::new(key, operator)
     }
 
     /// Accepts only valid label keys and values, like Kubernetes: otherwise "does not exist" would match everything.
-    fn of(key: &'a str, operator: Operator<'a>) -> Result<Self, String> {
+    fn new(key: &'a str, operator: Operator<'a>) -> Result<Self, String> {
         if let Some(problem) = labels::key_problem(key) {
             return Err(format!("selector: {key:?} is not the key of a label: {problem}"));
         }

@@ -30,10 +30,10 @@ fn csv(spec: &Value) -> Value {
 fn the_account_is_in_the_groups_namespace() {
     let mut group = group("garden", &json!({"serviceAccountName": "gardener"}), &json!(["garden"]), "");
     group["status"]["serviceAccountRef"] = json!({"name": "gardener", "namespace": "kube-system"});
-    let account = Group::of(&group).account().unwrap().unwrap();
+    let account = Group::new(&group).account().unwrap().unwrap();
     assert_eq!(account.user(), "system:serviceaccount:garden:gardener");
     group["status"]["serviceAccountRef"]["name"] = "other".into();
-    assert_eq!(Group::of(&group).account(), Err("gardener"));
+    assert_eq!(Group::new(&group).account(), Err("gardener"));
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn targets_are_named_selected_or_all_namespaces() {
         let expected = expected
             .map(|targets| targets.into_iter().map(str::to_owned).collect::<BTreeSet<_>>())
             .map_err(str::to_owned);
-        assert_eq!(wanted_targets(&Reader::new(&world), Group::of(&group)), expected, "{spec}");
+        assert_eq!(wanted_targets(&Reader::new(&world), Group::new(&group)), expected, "{spec}");
     }
 }
 
@@ -89,12 +89,12 @@ fn invalid_labels_select_neither_nothing_nor_everything() {
         for operator in ["In", "NotIn"] {
             let expression = json!({"key": key, "operator": operator, "values": ["roses", value]});
             let group = group("garden", &json!({"selector": {"matchExpressions": [expression]}}), &json!(null), "");
-            assert!(wanted_targets(&Reader::new(&world), Group::of(&group)).is_err(), "{key} {operator} {value}");
+            assert!(wanted_targets(&Reader::new(&world), Group::new(&group)).is_err(), "{key} {operator} {value}");
         }
     }
     let none = json!({"selector": {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": [""]}]}});
     let group = group("garden", &none, &json!(null), "");
-    assert!(wanted_targets(&Reader::new(&world), Group::of(&group)).is_ok(), "labels may be empty");
+    assert!(wanted_targets(&Reader::new(&world), Group::new(&group)).is_ok(), "labels may be empty");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_group_is_processed_when_its_status_matches_its_spec() {
         (json!({"targetNamespaces": ["b"], "serviceAccountName": "missing"}), json!(["a"]), true),
     ] {
         assert_eq!(
-            Group::of(&group("garden", &spec, &targets, "")).is_processed(&reader),
+            Group::new(&group("garden", &spec, &targets, "")).is_processed(&reader),
             expected,
             "{spec} {targets}"
         );
@@ -124,7 +124,7 @@ fn members_carry_name_namespace_and_targets() {
     let cases = [(json!(["b", "a"]), Some("a,b")), (json!([""]), Some("")), (json!([]), None)];
     for (targets, expected) in cases {
         let group = group("garden", &json!({}), &targets, "");
-        let annotations = Group::of(&group).annotations();
+        let annotations = Group::new(&group).annotations();
         assert_eq!(annotations["olm.operatorGroup"], "og");
         assert_eq!(annotations["olm.operatorNamespace"], "garden");
         assert_eq!(annotations.get("olm.targetNamespaces").map(String::as_str), expected, "{targets}");
@@ -215,7 +215,7 @@ fn install_modes_determine_supported_targets() {
 
 #[test]
 fn apis_are_owned_crds_and_services() {
-    let provided = Apis::of(&csv(&json!({
+    let provided = Apis::from_csv(&csv(&json!({
         "customresourcedefinitions": {
             "owned": [{"name": "roses.garden.example.com", "kind": "Rose", "version": "v1"}],
             "required": [{"name": "pots.garden.example.com", "kind": "Pot", "version": "v1"}],
@@ -254,7 +254,7 @@ fn provided_apis_are_annotated_unless_another_group_provides_them() {
     for (own, fixed, targets, other, expected) in cases {
         let own = group("garden", &json!({"staticProvidedAPIs": fixed}), &json!(["field"]), own);
         let world = world(&[own.clone(), group("elsewhere", &json!({}), &targets, other)]);
-        assert_eq!(provision(&Reader::new(&world), Group::of(&own), &csv), expected, "{targets} {other}");
+        assert_eq!(provision(&Reader::new(&world), Group::new(&own), &csv), expected, "{targets} {other}");
     }
 }
 
@@ -266,7 +266,7 @@ fn annotations_may_contain_spaces() {
     let own = group("garden", &json!({}), &json!(["field"]), "");
     for annotation in ["Tulip.v1.x.io, Rose.v1.garden.example.com", " Rose .v1.garden.example.com ,"] {
         let world = world(&[own.clone(), group("elsewhere", &json!({}), &json!(["field"]), annotation)]);
-        assert_eq!(provision(&Reader::new(&world), Group::of(&own), &csv), Provision::Conflict, "{annotation:?}");
+        assert_eq!(provision(&Reader::new(&world), Group::new(&own), &csv), Provision::Conflict, "{annotation:?}");
     }
 }
 
@@ -274,8 +274,8 @@ fn annotations_may_contain_spaces() {
 fn the_own_namespace_of_a_group_is_always_included() {
     let intersect = |a: (&str, Value), b: (&str, Value)| {
         let (a, b) = (group(a.0, &json!({}), &a.1, ""), group(b.0, &json!({}), &b.1, ""));
-        let found = Group::of(&a).intersects(Group::of(&b));
-        assert_eq!(found, Group::of(&b).intersects(Group::of(&a)), "symmetric");
+        let found = Group::new(&a).intersects(Group::new(&b));
+        assert_eq!(found, Group::new(&b).intersects(Group::new(&a)), "symmetric");
         found
     };
     assert!(!intersect(("garden", json!(["field"])), ("meadow", json!(["lawn"]))));
@@ -309,7 +309,7 @@ fn of_groups_that_start_to_intersect_the_older_one_stays() {
     ] {
         let own = made("garden", 2, false);
         let world = world(&[own.clone(), made(namespace, second, fixed)]);
-        assert_eq!(provision(&Reader::new(&world), Group::of(&own), &csv), expected, "{namespace} {second} {fixed}");
+        assert_eq!(provision(&Reader::new(&world), Group::new(&own), &csv), expected, "{namespace} {second} {fixed}");
     }
 }
 
@@ -321,6 +321,6 @@ fn the_annotation_is_written_as_go_writes_the_group() {
     ] {
         let old = group("garden", &spec, &json!(["garden"]), "");
         let new = group("garden", &expected, &json!(["garden"]), "Rose.v1.x.io");
-        assert_eq!(annotate(Group::of(&old), &Apis::parse("Rose.v1.x.io")), Action::Update(new));
+        assert_eq!(annotate(Group::new(&old), &Apis::parse("Rose.v1.x.io")), Action::Update(new));
     }
 }

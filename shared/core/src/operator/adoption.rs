@@ -39,7 +39,7 @@ fn around_subscription(world: &Reader<'_>, subscription: &Value, actions: &mut V
     }
     let operator = component(package, namespace);
     actions.extend(adopt(subscription, &operator));
-    let csv = Subscription::of(subscription).installed_csv();
+    let csv = Subscription::new(subscription).installed_csv();
     if !csv.is_empty() {
         let csv = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, csv).filter(|c| !is_copy(c));
         actions.extend(csv.and_then(|csv| adopt(csv, &operator)));
@@ -53,7 +53,7 @@ fn around_subscription(world: &Reader<'_>, subscription: &Value, actions: &mut V
     let past: Vec<&Value> = labelled
         .iter()
         .copied()
-        .filter(|o| GroupKind::of(o) == kind::INSTALL_PLAN && object::namespace(o) == namespace)
+        .filter(|o| GroupKind::from_object(o) == kind::INSTALL_PLAN && object::namespace(o) == namespace)
         .filter(|o| object::name(o) != current)
         .collect();
     if past.is_empty() {
@@ -71,7 +71,7 @@ fn around_subscription(world: &Reader<'_>, subscription: &Value, actions: &mut V
 }
 
 fn plan_of(subscription: &Value) -> &str {
-    Subscription::of(subscription).plan_name()
+    Subscription::new(subscription).plan_name()
 }
 
 /// Labels what a ClusterServiceVersion owns, by owner reference or owner labels, and the CustomResourceDefinitions that it
@@ -91,13 +91,13 @@ fn below_csv(world: &Reader<'_>, csv: &Value, actions: &mut Vec<Action>) {
         namespace: object::namespace(csv).to_owned(),
         name: object::name(csv).to_owned(),
     }));
-    let crds = Csv::of(csv).owned_crds();
+    let crds = Csv::new(csv).owned_crds();
     owned.extend(
         crds.iter().filter_map(|crd| world.object(&kind::CUSTOM_RESOURCE_DEFINITION, "", object::text(crd, &["name"]))),
     );
     let mut seen = BTreeSet::new();
     for object in owned.into_iter().map(|o| o.json()).filter(|o| can_be_component(o)) {
-        if seen.insert(object::ObjectRef::of(object)) {
+        if seen.insert(object::ObjectRef::from_object(object)) {
             let missing: Vec<(String, Value)> = operators
                 .iter()
                 .map(|operator| format!("{LABEL}{operator}"))

@@ -44,7 +44,7 @@ const KINDS: [GroupKind; 16] = [
 
 /// Returns whether this object can be a component. Copies of ClusterServiceVersions cannot.
 fn can_be_component(json: &Value) -> bool {
-    let gk = GroupKind::of(json);
+    let gk = GroupKind::from_object(json);
     KINDS.contains(&gk) && !(gk == kind::CLUSTER_SERVICE_VERSION && is_copy(json))
 }
 
@@ -105,8 +105,8 @@ fn reference(component: &Value) -> Value {
 
 /// Returns the conditions of a component; a ClusterServiceVersion's phase is represented as a condition.
 fn conditions(component: &Value) -> Vec<Value> {
-    if GroupKind::of(component) != kind::CLUSTER_SERVICE_VERSION {
-        return Conditions::of(component).json().iter().map(condition).collect();
+    if GroupKind::from_object(component) != kind::CLUSTER_SERVICE_VERSION {
+        return Conditions::new(component).json().iter().map(condition).collect();
     }
     let status = object::at(component, &["status"]);
     let phase = object::text(status, &["phase"]);

@@ -123,7 +123,7 @@ fn owned(world: &Reader<'_>, condition: &Value, kind: &str, fields: &[(&str, Val
 /// Copies `spec.conditions`, which the operator writes, to the status, with its generation.
 fn report(condition: &Value, now: Timestamp) -> Option<Action> {
     let generation = object::generation(condition);
-    let mut reported = Conditions::of(condition).json().to_vec();
+    let mut reported = Conditions::new(condition).json().to_vec();
     for said in object::list(condition, &["spec", "conditions"]) {
         let type_ = object::text(said, &["type"]);
         let old = reported.iter_mut().find(|c| object::text(c, &["type"]) == type_);
@@ -153,7 +153,7 @@ fn report(condition: &Value, now: Timestamp) -> Option<Action> {
             None => reported.push(new),
         }
     }
-    if reported == Conditions::of(condition).json() {
+    if reported == Conditions::new(condition).json() {
         return None;
     }
     let mut new = condition.clone();

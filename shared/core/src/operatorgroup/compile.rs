@@ -35,7 +35,7 @@ impl InstallMode {
     pub const ALL: [Self; 4] = [Self::OwnNamespace, Self::SingleNamespace, Self::MultiNamespace, Self::AllNamespaces];
 
     /// Returns the mode of an operator in `namespace` that watches these namespaces; `None` if it watches none.
-    pub fn of(namespace: &str, targets: &BTreeSet<String>) -> Option<Self> {
+    pub fn for_targets(namespace: &str, targets: &BTreeSet<String>) -> Option<Self> {
         let mut names = targets.iter().map(String::as_str);
         match (names.next(), names.next()) {
             (None, _) => None,
@@ -123,12 +123,12 @@ pub fn compile(wish: &Wish) -> Result<Compiled, Refused> {
         ));
     }
     let own = BTreeSet::from([namespace.clone()]);
-    let mode = mode.or_else(|| InstallMode::of(namespace, &given)).unwrap_or(InstallMode::OwnNamespace);
+    let mode = mode.or_else(|| InstallMode::for_targets(namespace, &given)).unwrap_or(InstallMode::OwnNamespace);
     let targets = match mode {
         InstallMode::OwnNamespace if given.is_empty() || given == own => own,
         InstallMode::AllNamespaces if given.is_empty() || given.contains("") => BTreeSet::from([String::new()]),
         InstallMode::SingleNamespace | InstallMode::MultiNamespace
-            if InstallMode::of(namespace, &given) == Some(mode) =>
+            if InstallMode::for_targets(namespace, &given) == Some(mode) =>
         {
             given
         }
@@ -202,7 +202,7 @@ fn unfit(mode: InstallMode, namespace: &str, given: &BTreeSet<String>) -> Refuse
         [] => format!("{mode} {means}: no namespace was given"),
         _ => format!("{mode} {means}: not {}", names.join(", ")),
     };
-    let hint = match InstallMode::of(namespace, given) {
+    let hint = match InstallMode::for_targets(namespace, given) {
         None => "specify the namespaces to watch: --target-namespaces A,B".to_owned(),
         Some(other) => format!("for these namespaces use --install-mode {other}"),
     };

@@ -21,7 +21,7 @@ pub struct Fault {
 
 /// The OperatorGroup's CustomResourceDefinition.
 static DEFINITION: LazyLock<Value> = LazyLock::new(|| {
-    let is_wanted = |crd: &Value| CustomResourceDefinition::of(crd).kind() == "OperatorGroup";
+    let is_wanted = |crd: &Value| CustomResourceDefinition::new(crd).kind() == "OperatorGroup";
     crd::all().into_iter().find(is_wanted).unwrap_or_default()
 });
 

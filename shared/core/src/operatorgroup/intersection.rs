@@ -127,7 +127,7 @@ pub struct Fate<'w> {
 
 impl<'w> Intersections<'w> {
     /// Computes the relations of all OperatorGroups.
-    pub fn of(world: &Reader<'w>) -> Self {
+    pub fn from_world(world: &Reader<'w>) -> Self {
         let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
         let mut number = |name: &str| {
             if let Some(known) = numbers.get(name) {
@@ -136,7 +136,7 @@ impl<'w> Intersections<'w> {
             numbers.insert(name.to_owned(), numbers.len());
             numbers.len() - 1
         };
-        let groups: Vec<Group<'w>> = world.all(&kind::OPERATOR_GROUP).map(|o| Group::of(o.json())).collect();
+        let groups: Vec<Group<'w>> = world.all(&kind::OPERATOR_GROUP).map(|o| Group::new(o.json())).collect();
         let mut scopes = Vec::with_capacity(groups.len());
         let mut claims: BTreeMap<String, Claims> = BTreeMap::new();
         // Many groups may have the same selector, which is evaluated on the labels of all namespaces.
@@ -153,7 +153,7 @@ impl<'w> Intersections<'w> {
             } else {
                 membership::wanted_targets(world, *group)
             };
-            let scope = Scope::of(world, *group, asked, is_alone, &mut number);
+            let scope = Scope::new(world, *group, asked, is_alone, &mut number);
             for api in &scope.annotated.0 {
                 claims.entry(api.clone()).or_default().annotated.insert(at);
             }
@@ -300,7 +300,7 @@ impl<'w> Intersections<'w> {
                 others.extend(rivals);
             }
             let covered = member.provides.0.is_subset(&scope.annotated.0);
-            let row = ApiConflict::of(!contested.0.is_empty(), covered, scope.group.is_static());
+            let row = ApiConflict::new(!contested.0.is_empty(), covered, scope.group.is_static());
             Fate { group, csv: member.csv, row, contested, others }
         };
         scope.members.iter().map(fate).collect()
@@ -308,7 +308,7 @@ impl<'w> Intersections<'w> {
 }
 
 impl<'w> Scope<'w> {
-    fn of(
+    fn new(
         world: &Reader<'w>,
         group: Group<'w>,
         asked: Result<BTreeSet<String>, String>,
@@ -329,8 +329,8 @@ impl<'w> Scope<'w> {
                 && membership::supports(csv, group.namespace(), &carried).is_ok()
         };
         let csvs = is_alone.then(|| membership::originals(world, group.namespace())).into_iter().flatten();
-        let members = csvs.filter(is_member).map(|csv| Member { csv, provides: Apis::of(csv) }).collect();
-        let created = object::parse_time(Metadata::of(group.json).created());
+        let members = csvs.filter(is_member).map(|csv| Member { csv, provides: Apis::from_csv(csv) }).collect();
+        let created = object::parse_time(Metadata::new(group.json).created());
         Self { group, asked, annotated: group.provided(), members, created, reach, targets }
     }
 

@@ -37,7 +37,7 @@ pub enum Origin {
 
 impl Origin {
     /// Returns who compiled an existing group. A group without the label is a user's.
-    pub fn of(group: &Value) -> Self {
+    pub fn from_group(group: &Value) -> Self {
         if object::label(group, COMPILED_BY) == Some(Self::Ours.label()) { Self::Ours } else { Self::User }
     }
 
@@ -72,7 +72,7 @@ pub enum Relation {
 
 impl Relation {
     /// Returns the relation of `new` to `old`; `""` stands for all namespaces.
-    pub fn of(new: &BTreeSet<String>, old: &BTreeSet<String>) -> Self {
+    pub fn between(new: &BTreeSet<String>, old: &BTreeSet<String>) -> Self {
         let is_all = |targets: &BTreeSet<String>| targets.contains("");
         match (is_all(new), is_all(old)) {
             _ if new == old => Self::Same,
@@ -113,14 +113,14 @@ pub enum Creation<'w> {
 /// Decides what has to be done so that `namespace` has `group`.
 pub fn creation<'w>(world: &Reader<'w>, namespace: &str, group: &Value) -> Creation<'w> {
     let there = membership::groups(world, namespace);
-    let is_users = |group: &Group<'_>| Origin::of(group.json) == Origin::User;
+    let is_users = |group: &Group<'_>| Origin::from_group(group.json) == Origin::User;
     match there[..] {
         [] => Creation::Here,
         [old] if object::is_deleting(old.json) => Creation::Leaving(old),
         _ if there.iter().any(is_users) => Creation::UserManaged(there.into_iter().filter(is_users).collect()),
         [old] => {
-            let [new_targets, old_targets] = [Group::of(group), old].map(|group| intersection::targets(world, group));
-            match Relation::of(&new_targets, &old_targets) {
+            let [new_targets, old_targets] = [Group::new(group), old].map(|group| intersection::targets(world, group));
+            match Relation::between(&new_targets, &old_targets) {
                 Relation::Same => Creation::Same(old),
                 relation => Creation::Elsewhere { group: old, members: members(world, old), relation },
             }
@@ -200,7 +200,7 @@ pub fn deletion<'w>(world: &Reader<'w>, namespace: &str, name: Option<&str>) -> 
         [one] => one,
         _ => return Deletion::Several(meant),
     };
-    if Origin::of(group.json) == Origin::User {
+    if Origin::from_group(group.json) == Origin::User {
         return Deletion::UserManaged(group);
     }
     if object::is_deleting(group.json) {

@@ -42,14 +42,14 @@ use crate::world::{Reader, kind};
 
 /// Plans for one OperatorGroup.
 pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
-    let Some(group) = world.json(&kind::OPERATOR_GROUP, &key.namespace, &key.name).map(Group::of) else {
+    let Some(group) = world.json(&kind::OPERATOR_GROUP, &key.namespace, &key.name).map(Group::new) else {
         return Plan::act(roles::cleanup(world, key));
     };
     let mut reasons = Vec::new();
-    let mut status = Status::of(group);
+    let mut status = Status::new(group);
     let several = membership::groups(world, group.namespace()).len() > 1;
     status.condition(condition::MULTIPLE, several.then_some(MULTIPLE), now);
-    let account = ServiceAccount::of(world, group);
+    let account = ServiceAccount::find(world, group);
     status.service_account(&account, now);
     let mut actions = Vec::new();
     match (account, membership::wanted_targets(world, group)) {
@@ -68,7 +68,7 @@ pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
             }
             let csvs: Vec<&Value> = membership::originals(world, group.namespace()).collect();
             let annotated = group.provided();
-            let apis = csvs.iter().fold(annotated.clone(), |all, csv| all.union(&Apis::of(csv)));
+            let apis = csvs.iter().fold(annotated.clone(), |all, csv| all.union(&Apis::from_csv(csv)));
             actions.extend(roles::ensure(world, group, &apis));
             let members: Vec<&Value> = csvs.into_iter().filter(|csv| group.takes(csv)).collect();
             if !status.is_news(group) {
@@ -93,7 +93,7 @@ enum ServiceAccount<'a> {
 }
 
 impl<'a> ServiceAccount<'a> {
-    fn of(world: &Reader<'a>, group: Group<'a>) -> Self {
+    fn find(world: &Reader<'a>, group: Group<'a>) -> Self {
         let name = group.service_account();
         if name.is_empty() {
             return Self::None;
@@ -108,7 +108,7 @@ struct Status {
 }
 
 impl Status {
-    fn of(group: Group<'_>) -> Self {
+    fn new(group: Group<'_>) -> Self {
         Self { json: object::at(group.json, &["status"]).clone() }
     }
 
@@ -199,14 +199,14 @@ fn prune(group: Group<'_>, annotated: &Apis, members: &[&Value]) -> Option<Actio
         return None;
     }
     let arriving = |csv: &&Value| {
-        matches!(Csv::of(csv).phase(), Phase::None | Phase::Pending)
+        matches!(Csv::new(csv).phase(), Phase::None | Phase::Pending)
             && !object::is_deleting(csv)
-            && !Apis::of(csv).0.is_subset(&annotated.0)
+            && !Apis::from_csv(csv).0.is_subset(&annotated.0)
     };
     if members.iter().any(arriving) {
         return None;
     }
-    let provided = members.iter().fold(Apis::default(), |all, csv| all.union(&Apis::of(csv)));
+    let provided = members.iter().fold(Apis::default(), |all, csv| all.union(&Apis::from_csv(csv)));
     let kept = annotated.clone().intersection(&provided);
     (kept != *annotated).then(|| membership::annotate(group, &kept))
 }

@@ -176,7 +176,7 @@ mod tests {
             world.apply(object.clone());
         }
         let reader = Reader::new(&world);
-        let all = Intersections::of(&reader);
+        let all = Intersections::from_world(&reader);
         let clashes = all.clashes();
         let [clash] = &clashes[..] else { panic!("{clashes:?}") };
         remedies(&reader, &all, clash).into_iter().map(|r| format!("{}: {}", r.says, r.command)).collect()

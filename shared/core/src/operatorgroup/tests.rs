@@ -183,10 +183,10 @@ fn roles_are_named_as_olm_names_them() {
         ("edit", "olm.og.global-operators.edit-9ZbzBIwu1SlHO7KbWinNtOfyGaVjTWIYhNkNP"),
         ("view", "olm.og.global-operators.view-6lzJtrbG08ne4wrZHGxP3h1MBUjq5e7nOF4gax"),
     ] {
-        assert_eq!(roles::name(Group::of(&group), suffix), expected);
+        assert_eq!(roles::name(Group::new(&group), suffix), expected);
     }
     group["metadata"]["name"] = "x".repeat(253).into();
-    assert_eq!(roles::name(Group::of(&group), "admin").len(), 253);
+    assert_eq!(roles::name(Group::new(&group), "admin").len(), 253);
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn roles_aggregate_provided_apis_and_leave_rules_alone() {
     let processed = json!({"namespaces": [""], "lastUpdated": "then"});
     let mut world = world(&[group(&json!({}), &json!({}), &processed)]);
     settle(&mut world);
-    let name = roles::name(Group::of(&group(&json!({}), &json!({}), &json!(null))), "view");
+    let name = roles::name(Group::new(&group(&json!({}), &json!({}), &json!(null))), "view");
     let gk = crate::world::kind::CLUSTER_ROLE;
     let role = Reader::new(&world).json(&gk, "", &name).unwrap().clone();
     assert_eq!(

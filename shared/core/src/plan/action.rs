@@ -252,9 +252,9 @@ impl Action {
     /// Returns the object that the action is about. The name is empty for a create with `generateName`.
     pub fn target(&self) -> ObjectRef {
         match self {
-            Self::Create(o) | Self::Update(o) | Self::UpdateStatus(o) => ObjectRef::of(o),
+            Self::Create(o) | Self::Update(o) | Self::UpdateStatus(o) => ObjectRef::from_object(o),
             Self::Patch { target, .. } | Self::Delete { target, .. } => target.clone(),
-            Self::Emit(emit) => ObjectRef::of(&emit.regarding),
+            Self::Emit(emit) => ObjectRef::from_object(&emit.regarding),
             Self::As(_, action) | Self::Certify(_, action) => action.target(),
             Self::Ask(Question::CheckSchema(fit)) => ObjectRef {
                 gvk: kinds::CUSTOM_RESOURCE_DEFINITION.gvk(),
@@ -300,7 +300,7 @@ impl Action {
     /// Creates a merge patch that sets labels on an object.
     pub fn label(object: &Value, labels: Value) -> Self {
         Self::Patch {
-            target: ObjectRef::of(object),
+            target: ObjectRef::from_object(object),
             uid: object::uid(object).to_owned(),
             patch: json!({ "metadata": { "labels": labels } }),
         }
@@ -308,6 +308,6 @@ impl Action {
 
     /// Creates the deletion of an object, with its uid as the precondition.
     pub fn delete(object: &Value, propagation: Propagation) -> Self {
-        Self::Delete { target: ObjectRef::of(object), uid: object::uid(object).to_owned(), propagation }
+        Self::Delete { target: ObjectRef::from_object(object), uid: object::uid(object).to_owned(), propagation }
     }
 }

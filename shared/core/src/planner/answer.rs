@@ -25,7 +25,7 @@ pub fn answer(action: &Action, result: &Result<Option<Value>, Status>) -> Answer
         (Action::As(_, action) | Action::Certify(_, action), _) => answer(action, result),
         (Action::Emit(_) | Action::Ask(_), _) => Answer::Nothing,
         (Action::Update(_) | Action::Patch { .. }, Ok(Some(object))) if object::is_released(object) => {
-            Answer::Observed(Event::Absent(ObjectRef::of(object), object::uid(object).to_owned()))
+            Answer::Observed(Event::Absent(ObjectRef::from_object(object), object::uid(object).to_owned()))
         }
         (_, Ok(Some(object))) => Answer::Observed(Event::Applied(trimmed(object))),
         (Action::Delete { target, uid, .. }, Ok(None)) => Answer::Observed(Event::Absent(target.clone(), uid.clone())),

@@ -168,7 +168,7 @@ impl Planner {
         let changes = match event {
             Event::Applied(json) => self.world.turned(&json).into_iter().chain(self.world.apply(json)).collect(),
             Event::Deleted(json) => {
-                let target = ObjectRef::of(&json);
+                let target = ObjectRef::from_object(&json);
                 let rv = object::resource_version(&json).parse().unwrap_or_default();
                 let name = (target.namespace, target.name);
                 self.world.delete(&GroupKind::kept_as(&json), &name, object::uid(&json), rv).into_iter().collect()

@@ -58,7 +58,7 @@ impl Planner {
         } else if self.overdue.contains(key) {
             // Between two attempts it has no reasons for a moment.
             let csv = Reader::new(&self.world).json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name);
-            if csv.is_none_or(|csv| Csv::of(csv).phase() == Phase::Succeeded) {
+            if csv.is_none_or(|csv| Csv::new(csv).phase() == Phase::Succeeded) {
                 self.overdue.remove(key);
             }
         }

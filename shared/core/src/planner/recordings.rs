@@ -53,7 +53,7 @@ fn keepers_make_what_was_lost_again() {
             let Some(lost) = objects.remove(&name) else { continue };
             let plans = plans(&world(&objects));
             let new = plans.iter().find_map(|(_, action)| match action {
-                Action::Create(new) if ObjectRef::of(new).to_string() == name => Some(new),
+                Action::Create(new) if ObjectRef::from_object(new).to_string() == name => Some(new),
                 _ => None,
             });
             match new {
@@ -93,8 +93,8 @@ fn is_kept(object: &Value, objects: &Objects) -> bool {
 }
 
 fn provides(csv: &Value, crd: &str) -> bool {
-    Csv::of(csv).phase() == Phase::Succeeded
-        && Csv::of(csv).owned_crds().iter().any(|d| object::text(d, &["name"]) == crd)
+    Csv::new(csv).phase() == Phase::Succeeded
+        && Csv::new(csv).owned_crds().iter().any(|d| object::text(d, &["name"]) == crd)
 }
 
 /// Returns an object as it is created: without its status, and without the fields that the API server, Kubernetes' aggregation and adoption

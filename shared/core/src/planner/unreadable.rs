@@ -55,7 +55,7 @@ fn spare(world: &World, plan: &mut Plan) {
     }
     for action in &mut plan.actions {
         let Action::Update(new) = action else { continue };
-        let is_meant = |object: &&Unreadable| ObjectRef::of(&object.stub) == ObjectRef::of(new);
+        let is_meant = |object: &&Unreadable| ObjectRef::from_object(&object.stub) == ObjectRef::from_object(new);
         let Some(object) = world.unreadable().find(is_meant) else { continue };
         if GroupKind::kept_as(&object.stub) == kind::COPIED_CSV {
             continue;
@@ -65,7 +65,7 @@ fn spare(world: &World, plan: &mut Plan) {
             "resourceVersion": object::resource_version(&object.stub),
         });
         *action = Action::Patch {
-            target: ObjectRef::of(&object.stub),
+            target: ObjectRef::from_object(&object.stub),
             uid: object::uid(&object.stub).to_owned(),
             patch: json!({ "metadata": metadata }),
         };

@@ -48,7 +48,7 @@ pub struct Granted<'w> {
 
 impl<'w> Granted<'w> {
     /// Creates an index of these rules.
-    pub fn of(rules: Vec<&'w Value>) -> Self {
+    pub fn from_rules(rules: Vec<&'w Value>) -> Self {
         Self { rules, ..Self::default() }
     }
 
@@ -63,7 +63,7 @@ impl<'w> Granted<'w> {
     /// # Errors
     /// The rule is invalid, so that it cannot be granted, or the limit is exceeded.
     pub fn allows(&self, rule: &Value) -> Result<bool, InvalidRule> {
-        let asked = Asked::of(rule)?;
+        let asked = Asked::from_rule(rule)?;
         // Usually one rule grants the whole.
         if !self.covering(&asked, 1)?.is_empty() {
             return Ok(true);
@@ -86,7 +86,7 @@ impl<'w> Granted<'w> {
     /// # Errors
     /// As [`Granted::allows`].
     pub fn granting(&self, rule: &Value) -> Result<Vec<usize>, InvalidRule> {
-        self.covering(&Asked::of(rule)?, usize::MAX)
+        self.covering(&Asked::from_rule(rule)?, usize::MAX)
     }
 
     /// Returns at most that many of the rules that each grant everything.
@@ -111,7 +111,7 @@ impl<'w> Granted<'w> {
         if let Some(index) = self.index.get() {
             return Ok(index);
         }
-        let index = Index::of(&self.rules, &self.work)?;
+        let index = Index::from_rules(&self.rules, &self.work)?;
         Ok(self.index.get_or_init(|| index))
     }
 }
@@ -129,7 +129,7 @@ struct Asked<'w> {
 impl<'w> Asked<'w> {
     /// # Errors
     /// The rule is invalid.
-    fn of(rule: &'w Value) -> Result<Self, InvalidRule> {
+    fn from_rule(rule: &'w Value) -> Result<Self, InvalidRule> {
         let asked = Self::read(rule);
         if asked.verbs.is_empty() {
             return Err(InvalidRule::NoVerb);
@@ -205,7 +205,7 @@ struct Index<'w> {
 }
 
 impl<'w> Index<'w> {
-    fn of(rules: &[&'w Value], work: &Work) -> Result<Self, InvalidRule> {
+    fn from_rules(rules: &[&'w Value], work: &Work) -> Result<Self, InvalidRule> {
         let mut index = Self::default();
         for (place, rule) in rules.iter().enumerate() {
             let rule = Asked::read(rule);

@@ -66,7 +66,7 @@ impl<'w> Granted<'w> {
             };
             rules.extend(role.map(|r| object::list(r, &["rules"])).unwrap_or_default());
         }
-        Self::of(rules)
+        Self::from_rules(rules)
     }
 }
 

@@ -167,7 +167,7 @@ fn many() -> Vec<Value> {
 #[test]
 fn many_rules_are_compared_with_an_index() {
     let (rules, work) = (many(), Work::default());
-    let granted = Granted::of(rules.iter().collect()).sharing(&work);
+    let granted = Granted::from_rules(rules.iter().collect()).sharing(&work);
     for (n, rule) in rules.iter().enumerate() {
         assert_eq!(granted.granting(rule), Ok(vec![n]));
     }
@@ -185,14 +185,14 @@ fn exceeding_the_limit_is_an_error_and_grants_nothing() {
     let half = |verbs: &[String]| json!({"verbs": verbs, "apiGroups": ["*"], "resources": ["*"]});
     let granted = [half(&verbs[..500]), half(&verbs[500..])];
     let work = Work::default();
-    let granted = Granted::of(granted.iter().collect()).sharing(&work);
+    let granted = Granted::from_rules(granted.iter().collect()).sharing(&work);
     assert_eq!(granted.allows(&asked), Err(InvalidRule::TooMuch));
     assert_eq!(
         granted.allows(&json!({"verbs": ["v0"], "apiGroups": ["x"], "resources": ["y"]})),
         Err(InvalidRule::TooMuch)
     );
     let all = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]});
-    assert_eq!(Granted::of(vec![&all]).allows(&asked), Ok(true), "one rule suffices");
+    assert_eq!(Granted::from_rules(vec![&all]).allows(&asked), Ok(true), "one rule suffices");
 }
 
 /// Like OLM: every combination against every rule.
@@ -232,7 +232,7 @@ proptest::proptest! {
             .map(|n| json!({"verbs": list(4 * n), "apiGroups": list(4 * n + 1), "resources": list(4 * n + 2), "resourceNames": list(4 * n + 3)}))
             .collect();
         let (asked, granted) = rules.split_first().unwrap();
-        let found = Granted::of(granted.iter().collect()).allows(asked);
+        let found = Granted::from_rules(granted.iter().collect()).allows(asked);
         if list(0).is_empty() {
             proptest::prop_assert_eq!(found, Err(InvalidRule::NoVerb));
         } else {

@@ -10,7 +10,7 @@ use crate::version::{self, Version};
 
 impl Installed {
     /// Reads a ClusterServiceVersion. `package` is that of its Subscriptions, when they agree. The error is OLM's message.
-    pub fn of(csv: &Value, package: Option<&str>, subscribed: bool) -> Result<Self, String> {
+    pub fn from_csv(csv: &Value, package: Option<&str>, subscribed: bool) -> Result<Self, String> {
         Ok(Self { entry: entry(csv, package)?, subscribed })
     }
 }

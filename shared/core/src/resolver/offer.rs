@@ -25,7 +25,7 @@ impl<'i> Offer<'i> {
         Self { catalog: None, installed: Some(installed), entry: &installed.entry, over: None }
     }
 
-    pub(super) fn of(catalog: Catalog<'i>, entry: &'i Entry) -> Self {
+    pub(super) fn new(catalog: Catalog<'i>, entry: &'i Entry) -> Self {
         Self { catalog: Some(catalog), installed: None, entry, over: None }
     }
 
@@ -115,7 +115,7 @@ impl<'i> Offers<'i> {
         offers.retain(|o| o.entry.package == package);
         for catalog in catalogs {
             let found = catalog.snapshot.package(package).into_iter();
-            offers.extend(found.flat_map(Package::entries).map(|e| Offer::of(catalog, e)));
+            offers.extend(found.flat_map(Package::entries).map(|e| Offer::new(catalog, e)));
         }
         if offers.is_empty() {
             return Ok(Err(Lack::Package));
@@ -187,7 +187,7 @@ impl<'i> Offers<'i> {
                 let first = c.entries.first();
                 (first.map(|e| (!e.is_default_channel, &e.package)), &c.name)
             });
-            groups.extend(found.into_iter().map(|c| c.entries.iter().map(|e| Offer::of(catalog, e)).collect()));
+            groups.extend(found.into_iter().map(|c| c.entries.iter().map(|e| Offer::new(catalog, e)).collect()));
         }
         let mut ordered = Vec::new();
         for group in groups {

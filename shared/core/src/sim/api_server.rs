@@ -173,7 +173,7 @@ impl ApiServer {
         }
         for _ in 0..GENERATE_TRIES {
             map_mut(&mut object, &["metadata"]).insert("name".into(), self.ids.name(&base).into());
-            if !self.store.contains(&Key::of(&object)) {
+            if !self.store.contains(&Key::from_object(&object)) {
                 break;
             }
         }
@@ -199,7 +199,7 @@ impl ApiServer {
         if !matches!(version_given.as_str(), "" | "0") {
             return Err(Status::new(500, "", "resourceVersion should not be set on objects to be created"));
         }
-        if self.store.contains(&Key::of(&object)) {
+        if self.store.contains(&Key::from_object(&object)) {
             return Err(Status::already_exists(&kind.resource(), name(&object)));
         }
         Ok(self.store.put(object))

@@ -256,14 +256,14 @@ impl Simulation {
         if object::name(&object).is_empty() {
             return self.ask(|api, now| api.create(object, now));
         }
-        let target = ObjectRef::of(&object);
+        let target = ObjectRef::from_object(&object);
         self.patch(&target, Patch::Apply { object, manager: "user".to_owned(), force: true }, None)
     }
 
     /// Restores an object of a cluster's state, including its status.
     pub fn restore(&mut self, object: Value) -> Result<Value, Status> {
         let status = object::at(&object, &["status"]).clone();
-        let target = ObjectRef::of(&object);
+        let target = ObjectRef::from_object(&object);
         let mut result = self.apply(object)?;
         if !status.is_null() {
             let patch = Patch::Merge(json!({ "status": status }));

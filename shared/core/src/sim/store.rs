@@ -44,7 +44,7 @@ impl Key {
         Self { group: group.into(), kind: kind.into(), namespace: namespace.into(), name: name.into() }
     }
 
-    pub(super) fn of(object: &Value) -> Self {
+    pub(super) fn from_object(object: &Value) -> Self {
         let (group, kind) = group_kind(object);
         Self::new(group, kind, namespace(object), name(object))
     }
@@ -144,7 +144,7 @@ impl Store {
     /// Stores the object under a new resource version and returns it as stored.
     pub(super) fn put(&mut self, mut object: Value) -> Value {
         self.bump(&mut object);
-        let key = Key::of(&object);
+        let key = Key::from_object(&object);
         let shared = Arc::new(object.clone());
         let kept = self.folds.keep(&shared);
         let before = self
@@ -178,7 +178,7 @@ impl Store {
 
     /// Changes the last state of an object that is about to be removed, without an event or a new resource version.
     pub(super) fn overwrite(&mut self, object: Value) {
-        let key = Key::of(&object);
+        let key = Key::from_object(&object);
         if let Some(stored) = self
             .objects
             .get_mut(&(key.group.clone(), key.kind.clone()))

@@ -83,7 +83,7 @@ impl Folds {
         if GroupKind::kept_as(object) != kind::COPIED_CSV {
             return StoredObject::Whole(Arc::clone(object));
         }
-        let original = Csv::of(object).copied_from().unwrap_or_default().to_owned();
+        let original = Csv::new(object).copied_from().unwrap_or_default().to_owned();
         let recent = self.recent.entry((original, name(object).to_owned())).or_default();
         let known = recent.iter().filter_map(Weak::upgrade).find(|shared| is_like(object, shared));
         let shared = known.unwrap_or_else(|| Arc::new(without_own(object)));

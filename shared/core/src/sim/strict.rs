@@ -31,7 +31,7 @@ impl Default for Strict {
 
 impl Strict {
     /// Returns the kinds that a server knows.
-    pub fn of(server: &ApiServer) -> Self {
+    pub fn new(server: &ApiServer) -> Self {
         Self { kinds: server.kinds.clone() }
     }
 

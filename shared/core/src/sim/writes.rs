@@ -63,7 +63,7 @@ impl ApiServer {
     /// Returns the server's error: not found, conflict, invalid.
     pub fn update(&mut self, object: Value, subresource: Option<&str>, now: Timestamp) -> Result<Value, Status> {
         let kind = self.kinds.served(&gvk(&object))?;
-        let target = ObjectRef::of(&object);
+        let target = ObjectRef::from_object(&object);
         let found = self.key(&target).and_then(|key| self.store.read(&key));
         let Some(stored) = found else {
             if subresource.is_none() && strategy::creates_on_update(&kind) && resource_version(&object).is_empty() {
@@ -201,7 +201,7 @@ impl ApiServer {
     fn settle(&mut self, object: Value) -> Value {
         let held = !list(&object, &["metadata", "finalizers"]).is_empty() || is_held_namespace(&object);
         if is_deleting(&object) && !held {
-            let key = Key::of(&object);
+            let key = Key::from_object(&object);
             self.store.overwrite(object);
             self.remove(&key).unwrap_or_default()
         } else {

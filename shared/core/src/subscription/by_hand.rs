@@ -28,8 +28,8 @@ const LEFT_ALONE: SignedDuration = SignedDuration::from_secs(2);
 /// Returns the InstallPlans of a namespace that users created and that have no steps yet.
 pub(super) fn unresolved<'w>(plans: &[&'w Value]) -> impl Iterator<Item = &'w Value> {
     plans.iter().copied().filter(|plan| {
-        let has_steps = !InstallPlan::of(plan).steps_json().is_empty();
-        matches!(InstallPlan::of(plan).phase(), Phase::None | Phase::Planning)
+        let has_steps = !InstallPlan::new(plan).steps_json().is_empty();
+        matches!(InstallPlan::new(plan).phase(), Phase::None | Phase::Planning)
             && !named(plan).is_empty()
             && !has_steps
             && !is_generated(plan)
@@ -37,7 +37,7 @@ pub(super) fn unresolved<'w>(plans: &[&'w Value]) -> impl Iterator<Item = &'w Va
 }
 
 fn named(plan: &Value) -> Vec<&str> {
-    InstallPlan::of(plan).csv_names().collect()
+    InstallPlan::new(plan).csv_names().collect()
 }
 
 /// Writes the steps of the plan, or why it has none.
@@ -49,7 +49,7 @@ pub(super) fn resolve(
     now: jiff::Timestamp,
 ) -> Plan {
     let namespace = object::namespace(plan);
-    let made = object::parse_time(Metadata::of(plan).created());
+    let made = object::parse_time(Metadata::new(plan).created());
     if let Some(until) = made.map(|made| made + LEFT_ALONE).filter(|until| now < *until) {
         let object = format!("InstallPlan {namespace}/{}", object::name(plan));
         let message = "it is new, and its creator may still write its steps".to_owned();
@@ -87,7 +87,7 @@ pub(super) fn resolve(
     let (patience, mut reasons) = Patience::read(settings, group.object);
     let images = Images { world, settings, patience, now };
     let install = resolver::resolve(&inputs).and_then(|resolution| {
-        Install::of(namespace, &resolution, &wishes, settings.optional_manifests, |csv| there.has(csv), &images)
+        Install::new(namespace, &resolution, &wishes, settings.optional_manifests, |csv| there.has(csv), &images)
     });
     let install = match install {
         Ok(install) => install,
@@ -126,7 +126,7 @@ fn wish(plan: &Value, csv: &str, catalogs: &[Catalog<'_>]) -> Option<Value> {
 /// Reports in the plan that it cannot be resolved.
 fn failed(plan: &Value, failure: &Failure, now: jiff::Timestamp) -> Plan {
     let message = failure.to_string();
-    let known = Conditions::of(plan).iter().any(|c| c.message() == message);
+    let known = Conditions::new(plan).iter().any(|c| c.message() == message);
     let mut actions = Vec::new();
     if !known {
         let reason = match failure {
@@ -144,6 +144,6 @@ fn failed(plan: &Value, failure: &Failure, now: jiff::Timestamp) -> Plan {
         });
         actions.push(Action::UpdateStatus(new));
     }
-    let object = object::ObjectRef::of(plan).to_string();
+    let object = object::ObjectRef::from_object(plan).to_string();
     Plan::act(actions).because(Reason::Invalid { object, message })
 }

@@ -14,7 +14,7 @@ pub(super) const CONDITION: &str = "CatalogDirectory";
 
 /// Returns whether a Subscription records that its current catalog is a directory.
 pub(super) fn is_noted(subscription: &Value) -> bool {
-    let view = Subscription::of(subscription);
+    let view = Subscription::new(subscription);
     let message = message(view.source_namespace(), view.source());
     view.conditions().iter().any(|c| c.of_type() == CONDITION && c.message() == message)
 }

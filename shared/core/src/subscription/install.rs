@@ -84,7 +84,7 @@ pub(super) enum Make {
 impl Install {
     /// Returns the steps for the parts of a resolution that do not exist yet. With `optional_manifests`, those that their
     /// bundle declares optional are marked.
-    pub(super) fn of(
+    pub(super) fn new(
         namespace: &str,
         resolution: &Resolution<'_>,
         subscriptions: &[Subscription<'_>],
@@ -147,7 +147,7 @@ impl Install {
         let steps = images.content(&entry.name, &image).and_then(|content| {
             let steps = steps::of_content(source, namespace, &content, properties).and_then(|steps| {
                 // The CSV that the Subscription waits for would never exist.
-                match steps.first().map_or("", |s| Step::of(s).name()) {
+                match steps.first().map_or("", |s| Step::new(s).name()) {
                     name if name == entry.name => Ok(steps),
                     other => Err(format!("it holds {other}, where its catalog says {}", entry.name)),
                 }
@@ -179,8 +179,8 @@ impl Install {
 
     /// Returns the names of the ClusterServiceVersions, in the order of the steps.
     fn csv_names(&self) -> Vec<&str> {
-        let is_csv = |s: &&Value| Step::of(s).is_csv();
-        self.steps.iter().filter(is_csv).map(|s| Step::of(s).name()).collect()
+        let is_csv = |s: &&Value| Step::new(s).is_csv();
+        self.steps.iter().filter(is_csv).map(|s| Step::new(s).name()).collect()
     }
 
     /// Returns the InstallPlan to create, or the one that was created and has no status yet.
@@ -202,7 +202,7 @@ impl Install {
         let owners: Vec<Value> = subscriptions.iter().map(|s| object::owner_reference(s.json, false)).collect();
         let is_empty = |p: &&&Value| {
             generation(p) > known
-                && InstallPlan::of(p).phase() == Phase::None
+                && InstallPlan::new(p).phase() == Phase::None
                 && object::at(p, &["spec"]) == &spec(generation(p))
                 && subscriptions.iter().all(|s| is_owned(p, s))
         };
@@ -233,7 +233,7 @@ impl Install {
 
     /// Returns the InstallPlan with its first status.
     pub(super) fn filled(&self, plan: &Value, manual: bool) -> Value {
-        let catalogs: BTreeSet<&str> = self.steps.iter().map(|s| Step::of(s).source()).collect();
+        let catalogs: BTreeSet<&str> = self.steps.iter().map(|s| Step::new(s).source()).collect();
         let mut plan = plan.clone();
         plan["status"] = json!({
             "phase": if manual { "RequiresApproval" } else { "Installing" },
@@ -252,7 +252,7 @@ impl Install {
     /// Makes the steps refer to the manifests that Jobs have put into ConfigMaps, as OLM's do; and to those in images, when
     /// the InstallPlan would be too large with them.
     fn refer(&self, plan: &mut Value) {
-        let size = |step: &Value| Step::of(step).manifest().len();
+        let size = |step: &Value| Step::new(step).manifest().len();
         let is_large = self.steps.iter().map(size).sum::<usize>() > LARGEST_PLAN;
         for lookup in &self.lookups {
             let text = |path: &[&str]| object::text(lookup, path);
@@ -268,9 +268,9 @@ impl Install {
             let manifest = reference::to_manifest(text(&["path"]), &source, text(&["properties"]));
             for step in plan["status"]["plan"].as_array_mut().into_iter().flatten() {
                 // The Subscription of a dependency is generated here; optional objects may be created much later.
-                let is_subscription = Step::of(step).kind() == "Subscription";
-                let stays = is_subscription || Step::of(step).is_optional();
-                if Step::of(step).resolving() == source.csv && !stays {
+                let is_subscription = Step::new(step).kind() == "Subscription";
+                let stays = is_subscription || Step::new(step).is_optional();
+                if Step::new(step).resolving() == source.csv && !stays {
                     step["resource"]["manifest"] = manifest.as_str().into();
                 }
             }
@@ -312,11 +312,11 @@ fn mark_optional(steps: &mut [Value], Chosen { catalog, entry, .. }: &Chosen<'_>
 }
 
 fn generation(plan: &Value) -> i64 {
-    InstallPlan::of(plan).generation()
+    InstallPlan::new(plan).generation()
 }
 
 fn is_owned(plan: &Value, subscription: &Subscription<'_>) -> bool {
-    let owners = Metadata::of(plan).owner_references();
+    let owners = Metadata::new(plan).owner_references();
     owners.iter().any(|o| object::text(o, &["uid"]) == object::uid(subscription.json))
 }
 
@@ -326,15 +326,15 @@ pub(super) fn link(subscriptions: &mut [Subscription<'_>], plans: &[&Value]) {
     for subscription in subscriptions.iter_mut() {
         subscription.link_to_maker(plans);
     }
-    let written = plans.iter().filter(|p| InstallPlan::of(p).phase() != Phase::None);
+    let written = plans.iter().filter(|p| InstallPlan::new(p).phase() != Phase::None);
     let Some(plan) = written.max_by_key(|p| generation(p)) else { return };
     // Several Subscriptions are written one after another: some may have recorded it, others not.
     let unaware = |s: &Subscription<'_>| s.plan_generation() < generation(plan) && is_owned(plan, s);
     if !subscriptions.iter().any(unaware) {
         return;
     }
-    let steps = InstallPlan::of(plan).steps_json();
-    for step in steps.iter().filter(|s| Step::of(s).is_csv()) {
+    let steps = InstallPlan::new(plan).steps_json();
+    for step in steps.iter().filter(|s| Step::new(s).is_csv()) {
         let resource = |key| object::text(step, &["resource", key]);
         let csv = resource("name");
         let Some(package) = package_of(resource("manifest")) else { continue };

@@ -25,12 +25,12 @@ impl<'w> Namespace<'w> {
     /// Returns the existing CSVs that the CSV of that name replaces, directly or indirectly.
     fn predecessors(&self, name: &str) -> BTreeSet<&'w str> {
         let mut found = BTreeSet::new();
-        let mut next = self.csvs.get(name).map(|c| Csv::of(c).replaces());
+        let mut next = self.csvs.get(name).map(|c| Csv::new(c).replaces());
         while let Some((older, csv)) = next.and_then(|n| self.csvs.get_key_value(n))
             && *older != name
             && found.insert(*older)
         {
-            next = Some(Csv::of(csv).replaces());
+            next = Some(Csv::new(csv).replaces());
         }
         found
     }
@@ -39,8 +39,8 @@ impl<'w> Namespace<'w> {
     /// of them or the InstallPlan has failed, unless the namespace fails forward.
     pub(super) fn leaving(&self, name: &str, plan: Option<&Value>, fail_forward: bool) -> BTreeSet<&'w str> {
         let predecessors = self.predecessors(name);
-        let failed = |name: &str| self.csvs.get(name).is_some_and(|c| Csv::of(c).phase() == Phase::Failed);
-        let stuck = plan.is_some_and(|p| InstallPlan::of(p).phase() == install_plan::Phase::Failed)
+        let failed = |name: &str| self.csvs.get(name).is_some_and(|c| Csv::new(c).phase() == Phase::Failed);
+        let stuck = plan.is_some_and(|p| InstallPlan::new(p).phase() == install_plan::Phase::Failed)
             || failed(name)
             || predecessors.iter().any(|p| failed(p));
         if stuck && !fail_forward { BTreeSet::new() } else { predecessors }
@@ -50,12 +50,12 @@ impl<'w> Namespace<'w> {
     /// Fail-forward continues without them.
     pub(super) fn left_behind(&self) -> BTreeSet<&'w str> {
         let ends = self.csvs.iter().filter(|(name, csv)| {
-            let is_replaced = |c: &Value| Csv::of(c).replaces() == **name;
-            Csv::of(csv).phase() == Phase::Failed && !self.csvs.values().any(|c| is_replaced(c))
+            let is_replaced = |c: &Value| Csv::new(c).replaces() == **name;
+            Csv::new(csv).phase() == Phase::Failed && !self.csvs.values().any(|c| is_replaced(c))
         });
         let predecessors = ends.flat_map(|(name, _)| self.predecessors(name));
         predecessors
-            .filter(|name| self.csvs.get(name).is_some_and(|c| Csv::of(c).phase() == Phase::Replacing))
+            .filter(|name| self.csvs.get(name).is_some_and(|c| Csv::new(c).phase() == Phase::Replacing))
             .collect()
     }
 
@@ -65,14 +65,14 @@ impl<'w> Namespace<'w> {
     /// its next resync. Here the next upgrade waits.
     pub(super) fn is_busy(&self, name: &str, plan: Option<&Value>, fail_forward: bool) -> bool {
         let Some(csv) = self.csvs.get(name) else { return false };
-        let csv = Csv::of(csv);
+        let csv = Csv::new(csv);
         let starting = match csv.phase() {
             Phase::None | Phase::InstallReady | Phase::Installing | Phase::Replacing | Phase::Deleting => true,
             Phase::Pending => matches!(csv.reason(), "" | reason::REQUIREMENTS_UNKNOWN),
             Phase::Succeeded | Phase::Failed | Phase::Unknown | Phase::Other => false,
         };
         let installing = plan.is_some_and(|p| {
-            matches!(InstallPlan::of(p).phase(), install_plan::Phase::None | install_plan::Phase::Installing)
+            matches!(InstallPlan::new(p).phase(), install_plan::Phase::None | install_plan::Phase::Installing)
         });
         let failed = csv.phase() == Phase::Failed;
         starting || installing || !failed && !self.leaving(name, plan, fail_forward).is_empty()
@@ -128,7 +128,7 @@ impl<'w> Namespace<'w> {
                 1 => packages.first().copied(),
                 _ => None,
             };
-            let read = Installed::of(csv, package, subscribed);
+            let read = Installed::from_csv(csv, package, subscribed);
             installed.push(read.map_err(|why| Broken::existing(namespace, why))?);
         }
         Ok(installed)

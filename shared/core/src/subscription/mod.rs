@@ -153,7 +153,7 @@ impl<'w> Group<'w> {
 /// unfinished ones that users or other programs created: they have no generation, so OLM deletes them first, executed or
 /// not.
 fn collect(plans: &[&Value], subscriptions: &[Subscription<'_>]) -> Vec<Action> {
-    let created = |p: &Value| Metadata::of(p).created().to_owned();
+    let created = |p: &Value| Metadata::new(p).created().to_owned();
     let counted = |p: &Value| object::at(p, &["spec", "generation"]).as_i64().filter(|generation| *generation > 0);
     let mut by_age = plans.to_vec();
     by_age.sort_by_cached_key(|p| (created(p), counted(p).is_none(), counted(p), object::name(p).to_owned()));
@@ -169,7 +169,7 @@ fn collect(plans: &[&Value], subscriptions: &[Subscription<'_>]) -> Vec<Action> 
     let surplus = plans.len().saturating_sub(KEPT_PLANS);
     let is_spared = |p: &&Value| {
         let is_referred = subscriptions.iter().any(|s| s.plan_name() == object::name(p));
-        is_referred || !is_generated(p) && !InstallPlan::of(p).phase().is_final()
+        is_referred || !is_generated(p) && !InstallPlan::new(p).phase().is_final()
     };
     let surplus = oldest.into_iter().take(surplus).map(|(_, p)| p).filter(|p| !is_spared(p));
     surplus.map(|p| Action::delete(p, Propagation::Background)).collect()
@@ -181,7 +181,7 @@ fn forget(world: &Reader<'_>, namespace: &str, plans: &[&Value], needed: &BTreeS
     if known.is_empty() || by_hand::unresolved(plans).next().is_some() {
         return Vec::new();
     }
-    let installing = plans.iter().filter(|p| InstallPlan::of(p).phase() == Phase::Installing);
+    let installing = plans.iter().filter(|p| InstallPlan::new(p).phase() == Phase::Installing);
     let lookups = installing.flat_map(|plan| reference::unmade(plan).into_values().flatten());
     let referred: BTreeSet<BundleImage> = lookups.map(|lookup| lookup.image).collect();
     let unneeded = known.into_iter().filter(|image| !needed.contains(image) && !referred.contains(image));
@@ -277,7 +277,7 @@ impl<'w> Pass<'w, '_> {
         let (patience, reasons) = Patience::read(self.settings, self.group.object);
         let images = Images { world: self.world, settings: self.settings, patience, now: self.now };
         let optional = self.settings.optional_manifests;
-        let install = Install::of(name, &resolution, &self.subscriptions, optional, |csv| namespace.has(csv), &images);
+        let install = Install::new(name, &resolution, &self.subscriptions, optional, |csv| namespace.has(csv), &images);
         let mut install = install.map_err(Unusable::Broken)?;
         if !install.images.is_empty() {
             install.reasons.extend(reasons);
@@ -422,7 +422,7 @@ impl<'w> Pass<'w, '_> {
         for subscription in &self.subscriptions {
             let current = subscription.status("currentCSV");
             let plan = self.plans.iter().find(|p| object::name(p) == subscription.plan_name());
-            if plan.is_some_and(|p| InstallPlan::of(p).phase() == Phase::Complete)
+            if plan.is_some_and(|p| InstallPlan::new(p).phase() == Phase::Complete)
                 && !current.is_empty()
                 && !namespace.has(current)
             {

@@ -81,7 +81,7 @@ fn not_given<'w>(
             catalogs.entry((of, source)).or_default().push(format!("{namespace}/{}", object::name(subscription)));
         }
     }
-    let installed = subscriptions.iter().all(|s| Subscription::of(s).state() == State::AtLatestKnown);
+    let installed = subscriptions.iter().all(|s| Subscription::new(s).state() == State::AtLatestKnown);
     let source = |((namespace, name), subscriptions): ((&'w str, &'w str), Vec<String>)| {
         let is_global = namespace == settings.global_catalog_namespace;
         let flag = if is_global { format!("{name}=DIR") } else { format!("{name}.{namespace}=DIR") };
@@ -99,7 +99,7 @@ impl<'w> Source<'w> {
     pub(super) fn is_healthy(&self, before: bool) -> bool {
         // A missing directory is not considered unhealthy.
         let Some(object) = self.object else { return true };
-        match Origin::of(object) {
+        match Origin::from_source(object) {
             _ if self.is_local() => true,
             Origin::Address(_) => true,
             Origin::Image(_) | Origin::ConfigMap(_) => match self.fact {
@@ -129,7 +129,7 @@ impl<'w> Source<'w> {
             return Use::NotYet(reason.clone());
         }
         let broken = |why: String| Use::Broken(Broken { name, namespace, why });
-        let fact = match self.object.map(Origin::of) {
+        let fact = match self.object.map(Origin::from_source) {
             _ if self.is_local() => self.fact,
             // A connection to another address is ignored.
             Some(Origin::Address(address)) => {

@@ -42,7 +42,7 @@ impl<'w> NamespaceState<'w> {
         let installed = installed.map_err(|existing| Failure::Error(existing.to_string()))?;
         let targets = match groups[..] {
             [group] => {
-                let targets: Vec<&str> = membership::Group::of(group).targets().into_iter().collect();
+                let targets: Vec<&str> = membership::Group::new(group).targets().into_iter().collect();
                 Some(targets.join(",")).filter(|_| !targets.is_empty())
             }
             _ => None,

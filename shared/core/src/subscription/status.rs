@@ -53,7 +53,7 @@ impl<'w> Subscription<'w> {
 
     /// `spec.installPlanApproval`
     pub(super) fn approval(&self) -> Approval {
-        subscription::Subscription::of(self.json).approval()
+        subscription::Subscription::new(self.json).approval()
     }
 
     pub(super) fn plan_generation(&self) -> i64 {
@@ -137,7 +137,7 @@ impl<'w> Subscription<'w> {
             return;
         }
         let plan = plans.iter().copied().find(|p| object::name(p) == self.plan_name());
-        let plan_failed = plan.is_some_and(|p| InstallPlan::of(p).phase() == Phase::Failed);
+        let plan_failed = plan.is_some_and(|p| InstallPlan::new(p).phase() == Phase::Failed);
         self.put("state", if fail_forward && plan_failed { State::Failed } else { State::UpgradePending });
         if !self.plan_name().is_empty() && plan.is_none() && self.state() == State::UpgradePending {
             // Users can recover by deleting the plan: the Subscription is then resolved again.
@@ -163,9 +163,9 @@ impl<'w> Subscription<'w> {
     }
 
     fn tell_of(&mut self, plan: &Value, now: Timestamp) {
-        let installed = Conditions::of(plan).find(install_plan::condition::INSTALLED);
+        let installed = Conditions::new(plan).find(install_plan::condition::INSTALLED);
         let message = installed.map_or("", |c| c.message());
-        let (kind, reason) = match InstallPlan::of(plan).phase() {
+        let (kind, reason) = match InstallPlan::new(plan).phase() {
             Phase::None => (PENDING, "InstallPlanNotYetReconciled"),
             phase @ (Phase::Planning | Phase::Installing | Phase::RequiresApproval) => (PENDING, phase.as_str()),
             Phase::Failed if let Some(why) = installed.filter(|c| c.status() == FALSE) => (FAILED, why.reason()),

@@ -76,7 +76,7 @@ pub(super) fn content(
 }
 
 fn condition<'j>(job: &'j Value, of_type: &str) -> Option<&'j Value> {
-    Conditions::of(job).holding(of_type).map(|condition| condition.json)
+    Conditions::new(job).holding(of_type).map(|condition| condition.json)
 }
 
 /// Returns whether the reason is a pull failure.
@@ -164,7 +164,7 @@ impl<'w> Job<'_, 'w, '_> {
                 is_ours && !object::is_deleting(job)
             })
             .collect();
-        let created = |job: &Value| Metadata::of(job).created().to_owned();
+        let created = |job: &Value| Metadata::new(job).created().to_owned();
         jobs.sort_by_key(|job| (condition(job, "Failed").is_some(), std::cmp::Reverse(created(job))));
         let best = jobs.first().copied();
         let mut failed: Vec<&Value> = jobs.into_iter().filter(|job| condition(job, "Failed").is_some()).collect();

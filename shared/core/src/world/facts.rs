@@ -89,7 +89,7 @@ pub struct Discovery {
 
 impl Discovery {
     /// Creates the fact of a response.
-    pub fn of(kinds: BTreeMap<String, Option<bool>>) -> Self {
+    pub fn new(kinds: BTreeMap<String, Option<bool>>) -> Self {
         Self { kinds: Some(kinds), error: None }
     }
 

@@ -49,7 +49,7 @@ pub enum IndexKey {
 /// Returns the index entries of an object.
 pub(super) fn keys(gk: &GroupKind, json: &Value) -> Vec<IndexKey> {
     let mut keys = Vec::new();
-    for owner in Metadata::of(json).owners() {
+    for owner in Metadata::new(json).owners() {
         keys.push(IndexKey::Owner(owner.uid().to_owned()));
     }
     if let (Some(name), Some(namespace), Some(kind)) = (
@@ -68,13 +68,13 @@ pub(super) fn keys(gk: &GroupKind, json: &Value) -> Vec<IndexKey> {
         let provided = object::annotation(json, "olm.providedAPIs").unwrap_or_default();
         let provided = provided.split(',').map(|api| api.replace(' ', ""));
         keys.extend(provided.filter(|api| !api.is_empty()).map(IndexKey::ProvidedApi));
-        keys.extend(OperatorGroup::of(json).target_namespaces().map(|t| IndexKey::Target(t.to_owned())));
+        keys.extend(OperatorGroup::new(json).target_namespaces().map(|t| IndexKey::Target(t.to_owned())));
     } else if *gk == kind::COPIED_CSV {
         let from = object::label(json, labels::COPIED_FROM).filter(|_| !object::has_finalizer(json, FINALIZER));
         let from = from.unwrap_or_else(|| object::namespace(json));
         keys.push(IndexKey::CopyOf(from.to_owned(), object::name(json).to_owned()));
     } else if *gk == kind::CLUSTER_SERVICE_VERSION {
-        let csv = Csv::of(json);
+        let csv = Csv::new(json);
         keys.extend(csv.owned_crd_names().map(|name| IndexKey::OwnedCrd(name.to_owned())));
         // A copy whose label was removed.
         if csv.reason() == reason::COPIED {
@@ -97,10 +97,10 @@ pub(super) fn keys(gk: &GroupKind, json: &Value) -> Vec<IndexKey> {
             }
         }
     } else if *gk == kind::CUSTOM_RESOURCE_DEFINITION {
-        let crd = CustomResourceDefinition::of(json);
+        let crd = CustomResourceDefinition::new(json);
         keys.push(IndexKey::Definition(crd.group().to_owned(), crd.kind().to_owned()));
     } else if *gk == kind::SUBSCRIPTION {
-        let subscription = Subscription::of(json);
+        let subscription = Subscription::new(json);
         keys.push(IndexKey::Catalog(subscription.source_namespace().to_owned(), subscription.source().to_owned()));
     }
     keys.sort();

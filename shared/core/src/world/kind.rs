@@ -29,7 +29,7 @@ impl GroupKind {
     }
 
     /// Returns the group and kind of an object.
-    pub fn of(json: &Value) -> Self {
+    pub fn from_object(json: &Value) -> Self {
         let gvk = object::gvk(json);
         Self { group: Cow::Owned(gvk.group), kind: Cow::Owned(gvk.kind) }
     }
@@ -38,8 +38,8 @@ impl GroupKind {
     /// ClusterServiceVersions have their own. There are many copies, which are [trimmed](super::trim) to digests, and a
     /// change of a copy only concerns its original.
     pub fn kept_as(json: &Value) -> Self {
-        match Self::of(json) {
-            csv if csv == CLUSTER_SERVICE_VERSION && Csv::of(json).copied_from().is_some() => COPIED_CSV,
+        match Self::from_object(json) {
+            csv if csv == CLUSTER_SERVICE_VERSION && Csv::new(json).copied_from().is_some() => COPIED_CSV,
             gk => gk,
         }
     }

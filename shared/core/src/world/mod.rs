@@ -56,7 +56,7 @@ impl Object {
     fn new(gk: &GroupKind, json: Value) -> Self {
         let version = version(&json);
         if *gk == kind::COPIED_CSV {
-            let says = Some(Digest::of(&json));
+            let says = Some(Digest::from_csv(&json));
             let text = json.to_string().into_boxed_str();
             return Self { json: Json::Text(text, OnceLock::new()), version, says };
         }

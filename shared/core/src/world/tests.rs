@@ -108,11 +108,11 @@ fn a_failed_discovery_removes_nothing() {
     let kinds = std::collections::BTreeMap::from([("Deployment".to_owned(), Some(true))]);
     let known = |world: &World| Reader::new(world).discovery("apps", "v1").cloned();
     let mut learn = |discovery: Discovery| world.learn(key(), Some(Fact::Discovery(discovery)));
-    assert!(learn(Discovery::of(kinds.clone())));
+    assert!(learn(Discovery::new(kinds.clone())));
     assert!(learn(Discovery::failed("away")) && !learn(Discovery::failed("away")));
     let now = known(&world).unwrap();
     assert_eq!((now.serves("Deployment"), now.serves("Rose")), (Ok(true), Err("away")));
     assert_eq!(world.discovered().collect::<Vec<_>>(), [("apps", "v1")]);
-    assert!(world.learn(key(), Some(Fact::Discovery(Discovery::of(std::collections::BTreeMap::new())))));
+    assert!(world.learn(key(), Some(Fact::Discovery(Discovery::new(std::collections::BTreeMap::new())))));
     assert_eq!(known(&world).unwrap().serves("Deployment"), Ok(false));
 }

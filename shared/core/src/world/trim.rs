@@ -52,7 +52,7 @@ const STATUS: &str = "status";
 
 impl Digest {
     /// Returns the digest of a ClusterServiceVersion. Each part of it may be whole or trimmed.
-    pub fn of(csv: &Value) -> Self {
+    pub fn from_csv(csv: &Value) -> Self {
         Self::of_parts(&csv["metadata"], &csv[CONTENT], &csv[STATUS])
     }
 
@@ -78,11 +78,11 @@ impl Digest {
             "finalizers",
             "ownerReferences",
         ];
-        let Self { content, status } = Self::of(copy);
+        let Self { content, status } = Self::from_csv(copy);
         let old = &copy["metadata"];
         let kept = KEPT.iter().filter(|field| !old[**field].is_null());
         let mut metadata: Map<String, Value> = kept.map(|field| ((*field).to_owned(), old[*field].clone())).collect();
-        let from = Csv::of(copy).copied_from().unwrap_or_default();
+        let from = Csv::new(copy).copied_from().unwrap_or_default();
         metadata.insert("labels".to_owned(), json!({ labels::COPIED_FROM: from }));
         let mut trimmed = Map::new();
         for field in ["apiVersion", "kind"] {
@@ -196,7 +196,7 @@ mod tests {
             })
         };
         let once = trimmed(&copy("a", 1, "Succeeded"));
-        let Digest { content, status } = Digest::of(&copy("a", 1, "Succeeded"));
+        let Digest { content, status } = Digest::from_csv(&copy("a", 1, "Succeeded"));
         let expected = json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
             "metadata": {
@@ -210,9 +210,9 @@ mod tests {
         let mut in_place = copy("a", 1, "Succeeded");
         trim(&mut in_place);
         assert_eq!(in_place, once);
-        let of = |label, replicas, phase| Digest::of(&copy(label, replicas, phase));
+        let of = |label, replicas, phase| Digest::from_csv(&copy(label, replicas, phase));
         let digest = of("a", 1, "Succeeded");
-        assert_eq!(digest, Digest::of(&once));
+        assert_eq!(digest, Digest::from_csv(&once));
         for other in [of("b", 1, "Succeeded"), of("a", 2, "Succeeded")] {
             assert_ne!(other.content, digest.content);
             assert_eq!(other.status, digest.status);

@@ -27,7 +27,7 @@ impl Unreadable {
     }
 
     /// Creates an object with only this metadata.
-    pub fn of(api_version: &str, kind: &str, metadata: Map<String, Value>, why: String) -> Self {
+    pub fn new(api_version: &str, kind: &str, metadata: Map<String, Value>, why: String) -> Self {
         let stub = serde_json::json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata });
         Self { stub, why }
     }

@@ -52,7 +52,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         return Err(refused.at(&options.new).hint("for the findings, run kubectl olm catalog validate"));
     }
     let progress = printer.progress("comparing");
-    let diff = Diff::of(&old.load.snapshot, &new.load.snapshot, installed.as_deref());
+    let diff = Diff::new(&old.load.snapshot, &new.load.snapshot, installed.as_deref());
     drop(progress);
     match &options.output {
         Output::Table | Output::Wide => {

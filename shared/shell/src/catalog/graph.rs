@@ -81,7 +81,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     if let Some(from) = &options.from {
         return way(package, &channels, from, options, printer);
     }
-    let graphs: Vec<Graph<'_>> = channels.into_iter().map(Graph::of).collect();
+    let graphs: Vec<Graph<'_>> = channels.into_iter().map(Graph::new).collect();
     show(package, graphs, options, printer)?;
     Ok(Outcome::Done)
 }
@@ -111,7 +111,7 @@ fn channels<'a>(package: &'a Package, names: &[String], printer: &mut Printer) -
 fn all(snapshot: &Snapshot, format: Format, printer: &mut Printer) -> Result<Outcome, CliError> {
     let packages = snapshot.packages().values();
     let graphs: Vec<(&Package, Vec<Graph<'_>>)> =
-        packages.map(|p| (p, p.channels.iter().map(Graph::of).collect())).collect();
+        packages.map(|p| (p, p.channels.iter().map(Graph::new).collect())).collect();
     if format != Format::Text {
         draw(&graphs, "catalog", |_| true, format, printer)?;
         return Ok(Outcome::Done);
@@ -140,7 +140,7 @@ fn show(package: &Package, graphs: Vec<Graph<'_>>, options: &Options, printer: &
         return draw(&[(package, graphs)], &package.name, in_range, options.format, printer);
     }
     let mut is_shortened = false;
-    let lanes = graphs.iter().map(|graph| (graph, Lanes::of(graph, in_range)));
+    let lanes = graphs.iter().map(|graph| (graph, Lanes::new(graph, in_range)));
     let shown: Vec<_> = lanes.filter(|(_, lanes)| !lanes.rows.is_empty()).collect();
     for (n, (graph, lanes)) in shown.iter().enumerate() {
         let text = Text { graph, lanes };
@@ -198,7 +198,7 @@ fn draw(
         }
         Format::Dot | Format::Mermaid | Format::Svg => {
             let part = |package: &Package, graph: &Graph<'_>| {
-                Part::of(graph, format!("package {}, {}", package.name, heading(package, graph)), &is_shown)
+                Part::new(graph, format!("package {}, {}", package.name, heading(package, graph)), &is_shown)
             };
             let parts = graphs.iter().flat_map(|(package, graphs)| graphs.iter().map(|graph| part(package, graph)));
             let drawing = Drawing { title: title.to_owned(), parts: parts.filter(|part| !part.is_empty()).collect() };
@@ -338,11 +338,11 @@ fn way(
             *default.ok_or_else(|| CliError::usage(format!("package {} has no channels", package.name)))?
         }
     };
-    let graph = Graph::of(channel);
+    let graph = Graph::new(channel);
     let from = Start::read(from, package, channel, printer)?;
     let to = options.to.as_ref().map(|to| Start::read(to, package, channel, printer)).transpose()?;
     let (hops, because) = hops(&graph, &from, to.as_ref());
-    let leads = |c: &&Channel| c.name != channel.name && self::hops(&Graph::of(c), &from, to.as_ref()).1.is_none();
+    let leads = |c: &&Channel| c.name != channel.name && self::hops(&Graph::new(c), &from, to.as_ref()).1.is_none();
     let others = match because {
         Some(_) => package.channels.iter().filter(leads).map(|c| c.name.as_str()).collect(),
         None => Vec::new(),

@@ -200,7 +200,7 @@ impl Api {
     }
 
     async fn post(&self, object: &Value, dry_run: bool) -> Result<Value, Status> {
-        let target = ObjectRef::of(object);
+        let target = ObjectRef::from_object(object);
         let resource = self.resource(&target.gvk).await?;
         let params = PostParams { dry_run, field_manager: Some(MANAGER.to_owned()) };
         self.write(object, Request::new(resource.path(&target.namespace)).create(&params, bytes(object)?)).await
@@ -217,7 +217,7 @@ impl Api {
     }
 
     async fn put(&self, object: &Value, subresource: Option<&str>, dry_run: bool) -> Result<Value, Status> {
-        let target = ObjectRef::of(object);
+        let target = ObjectRef::from_object(object);
         let resource = self.resource(&target.gvk).await?;
         let request = Request::new(resource.path(&target.namespace));
         let params = PostParams { dry_run, field_manager: Some(MANAGER.to_owned()) };
@@ -268,7 +268,7 @@ impl Api {
 
     /// PATCH by server-side apply, taking over fields of other managers.
     pub async fn apply(&self, object: &Value) -> Result<Value, Status> {
-        let target = ObjectRef::of(object);
+        let target = ObjectRef::from_object(object);
         let resource = self.resource(&target.gvk).await?;
         let params = PatchParams::apply(MANAGER).force();
         let request = Request::new(resource.path(&target.namespace));

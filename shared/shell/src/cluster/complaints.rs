@@ -25,7 +25,7 @@ impl Complaints {
     /// forgotten.
     pub(super) fn news(&mut self, world: &World) -> Vec<Unreadable> {
         let there: BTreeMap<ObjectRef, &Unreadable> =
-            world.unreadable().take(MOST).map(|object| (ObjectRef::of(&object.stub), object)).collect();
+            world.unreadable().take(MOST).map(|object| (ObjectRef::from_object(&object.stub), object)).collect();
         self.told.retain(|target, _| there.contains_key(target));
         let mut news = Vec::new();
         for (target, object) in there {

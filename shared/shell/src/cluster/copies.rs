@@ -44,7 +44,7 @@ impl Unknown {
         let now = Instant::now();
         let due = self.0.iter().take_while(|(at, _)| *at <= now).count();
         let unknown = self.0.drain(..due).map(|(_, copy)| copy).filter(|copy| !world.knows_state(copy));
-        unknown.map(|copy| ObjectRef::of(&copy)).collect()
+        unknown.map(|copy| ObjectRef::from_object(&copy)).collect()
     }
 }
 

@@ -123,7 +123,7 @@ fn unreadable(text: &str, gvk: &Gvk, error: &serde_json::Error) -> Unreadable {
     let of = |key: &str| top.get(key).and_then(|raw| value(raw)).and_then(|v| v.as_str().map(str::to_owned));
     let api_version = of("apiVersion").filter(|_| gvk.kind.is_empty()).unwrap_or_else(|| gvk.api_version());
     let kind = of("kind").filter(|_| gvk.kind.is_empty()).unwrap_or_else(|| gvk.kind.clone());
-    Unreadable::of(&api_version, &kind, kept, why(error))
+    Unreadable::new(&api_version, &kind, kept, why(error))
 }
 
 /// Why, in words that stay the same while the object changes elsewhere, and quote nothing of it.

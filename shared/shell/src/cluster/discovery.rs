@@ -63,7 +63,7 @@ impl Discoveries {
     /// Takes note of a change that may change what is served.
     pub(super) fn heed(&mut self, event: &Event, now: Instant) {
         let concerns: &dyn Fn(&str) -> bool = match event {
-            Event::Applied(object) | Event::Deleted(object) if serves(&GroupKind::of(object)) => {
+            Event::Applied(object) | Event::Deleted(object) if serves(&GroupKind::from_object(object)) => {
                 &|group| object::text(object, &["spec", "group"]) == group
             }
             Event::Listed(kind, ..) if serves(kind) => &|_| true,
@@ -109,7 +109,7 @@ impl Discoveries {
 /// Asks the API server which kinds it serves in a version of a group.
 pub(super) async fn discover(api: Api, version: Version) -> Event {
     let discovery = match api.kinds(&version.0, &version.1).await {
-        Ok(kinds) => Discovery::of(kinds),
+        Ok(kinds) => Discovery::new(kinds),
         // An aggregated API that is away; its answer is no Kubernetes object.
         Err(refusal) if refusal.code == 503 => Discovery::failed(AWAY),
         Err(refusal) => Discovery::failed(refusal.message.trim()),

@@ -31,7 +31,7 @@ pub(crate) enum Fetched {
 pub(crate) async fn fetch(api: &Api, images: &image::Options, source: &Value) -> Result<Fetched, Error> {
     let namespace = object::namespace(source);
     let mut unread = None;
-    let fetched = match Origin::of(source) {
+    let fetched = match Origin::from_source(source) {
         Origin::Address(address) => dial(address).await.map(Fetched::Snapshot),
         Origin::Image(reference) => fetch_image(api, images, source, reference, &mut unread).await,
         Origin::ConfigMap(name) => config_map(api, namespace, name).await.map(Fetched::Snapshot),

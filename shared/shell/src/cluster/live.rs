@@ -411,7 +411,7 @@ fn reasons(planner: &Planner) -> Vec<(Key, Vec<Reason>)> {
 /// What an event changes in the World.
 fn change(planner: &Planner, event: &Event) -> Option<WatchEvent> {
     match event {
-        Event::Applied(object) if planner.world().knows(&ObjectRef::of(object)) => {
+        Event::Applied(object) if planner.world().knows(&ObjectRef::from_object(object)) => {
             Some(WatchEvent::Modified(Arc::new(object.clone())))
         }
         Event::Applied(object) => Some(WatchEvent::Added(Arc::new(object.clone()))),

@@ -188,7 +188,7 @@ impl Metrics {
             counts.resolutions[usize::from(succeeded)].observe(took);
         }
         for subscription in world.in_namespace(&kind::SUBSCRIPTION, &key.name) {
-            let now = SubscriptionState::of(subscription.json());
+            let now = SubscriptionState::from_object(subscription.json());
             let known =
                 counts.syncs.entry((now.namespace.clone(), now.name.clone())).or_insert_with(|| (now.clone(), 0));
             if known.0 != now {

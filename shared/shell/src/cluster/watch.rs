@@ -143,7 +143,7 @@ impl Watched {
             return Ok(None);
         }
         if self.selection == Selection::Contents && is_ours(&object) {
-            match api.read(&ObjectRef::of(&object)).await? {
+            match api.read(&ObjectRef::from_object(&object)).await? {
                 Some(Ok(whole)) => object = whole,
                 Some(Err(unreadable)) => return Ok(Some(Err(unreadable))),
                 None => return Ok(None),
@@ -331,13 +331,13 @@ async fn signal(event: WatchEvent, watched: &Watched, api: &Api) -> Option<Signa
         }
         WatchEvent::Unreadable(object) if watched.selection == Selection::Copies => Signal::Copy(object.stub),
         WatchEvent::Unreadable(object) => {
-            let target = ObjectRef::of(&object.stub);
+            let target = ObjectRef::from_object(&object.stub);
             let is_wanted = watched.wants(&object.stub);
             let event = Event::Unreadable(object);
             if is_wanted { Signal::Event(event) } else { Signal::IfKnown(target, event) }
         }
         WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-            let target = ObjectRef::of(&object);
+            let target = ObjectRef::from_object(&object);
             let seen = (watched.selection == Selection::Components).then(|| trimmed(&object));
             let uid = object::uid(&object).to_owned();
             match watched.read(api, object).await {

@@ -196,7 +196,7 @@ fn chosen(options: &Options, seen: &ClusterState) -> Result<Vec<ObjectRef>, CliE
     if options.plans.is_empty() {
         let waits = |plan: &&Value| lookup::summary_in(seen, plan).is_pending();
         let labels = |plan: &&Value| options.selector.as_ref().is_none_or(|query| query.selects(plan));
-        return Ok(plans.filter(waits).filter(labels).map(ObjectRef::of).collect());
+        return Ok(plans.filter(waits).filter(labels).map(ObjectRef::from_object).collect());
     }
     let mut targets: Vec<ObjectRef> = Vec::new();
     for name in &options.plans {

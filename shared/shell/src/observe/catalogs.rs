@@ -73,7 +73,7 @@ impl ClusterState {
             let all = namespaces.into_iter().flat_map(|n| world.in_namespace(&kind::CATALOG_SOURCE, n));
             let of = |source: &Value| {
                 let is_known = world.catalog(object::namespace(source), object::name(source)).is_some();
-                !is_known && !matches!(Origin::of(source), Origin::Invalid(_))
+                !is_known && !matches!(Origin::from_source(source), Origin::Invalid(_))
             };
             all.map(|o| o.json()).filter(|source| of(source)).cloned().collect()
         };
@@ -113,7 +113,7 @@ async fn content(fetched: Fetched) -> Result<Arc<Snapshot>, registry::Error> {
 
 /// What a CatalogSource has its content from.
 fn target(source: &Value) -> Target {
-    match Origin::of(source) {
+    match Origin::from_source(source) {
         Origin::Address(address) => Target::Address(address.to_owned()),
         Origin::Image(image) => Target::Image {
             reference: image.to_owned(),

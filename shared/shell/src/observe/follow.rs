@@ -80,6 +80,6 @@ impl ClusterState {
     }
 
     fn is_given(&self, object: &Value) -> bool {
-        self.on_top.contains(&ObjectRef::of(object))
+        self.on_top.contains(&ObjectRef::from_object(object))
     }
 }

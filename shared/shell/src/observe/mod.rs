@@ -97,10 +97,13 @@ fn complete(
     for files::Given { mut object, place, .. } in files::read(on_top)? {
         seen.place(&mut object);
         seen.served.add_object(&object);
-        seen.on_top.push(ObjectRef::of(&object));
-        seen.places.insert(ObjectRef::of(&object), place);
-        let there =
-            Reader::new(&seen.world).json(&GroupKind::of(&object), object::namespace(&object), object::name(&object));
+        seen.on_top.push(ObjectRef::from_object(&object));
+        seen.places.insert(ObjectRef::from_object(&object), place);
+        let there = Reader::new(&seen.world).json(
+            &GroupKind::from_object(&object),
+            object::namespace(&object),
+            object::name(&object),
+        );
         let object = applied(there, object, seen.at);
         seen.world.apply(object);
     }
@@ -172,7 +175,7 @@ fn of_files(paths: &[PathBuf], namespace: Option<String>, warn: Warn<'_>) -> Res
     gathered.discovery.iter().for_each(|list| seen.served.add_discovery(list));
     for files::Given { mut object, place, .. } in gathered.given {
         seen.place(&mut object);
-        seen.places.insert(ObjectRef::of(&object), place);
+        seen.places.insert(ObjectRef::from_object(&object), place);
         seen.served.add_object(&object);
         seen.world.apply(object);
     }

@@ -26,7 +26,7 @@ pub(crate) fn check(given: &[Given], strict: &mut Strict, warn: Warn<'_>) -> Res
     let mut errors = Vec::new();
     let mut excused: BTreeMap<String, String> = BTreeMap::new();
     for given in given {
-        let what = ObjectRef::of(&given.object);
+        let what = ObjectRef::from_object(&given.object);
         let is_beside = given.is_found && !what.gvk.group.ends_with("operators.coreos.com");
         let is_excused = is_beside || !object::uid(&given.object).is_empty();
         for field in strict.unknown_fields(&given.object) {

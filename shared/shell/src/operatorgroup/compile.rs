@@ -174,7 +174,7 @@ pub(super) async fn make(
     };
     let compiled = compile::compile(&wish).map_err(refused)?;
     if let Some(known) = &operator {
-        let targets = intersection::targets(&Reader::new(&seen.world), Group::of(&compiled.group));
+        let targets = intersection::targets(&Reader::new(&seen.world), Group::new(&compiled.group));
         if let Err(why) = compile::supports(&known.csv_in(&namespace), &namespace, &targets) {
             return Ok(Answer::Unfit(wish.name, why));
         }

@@ -76,7 +76,7 @@ struct Wished {
 impl Wished {
     /// Returns the namespace for the group if it cannot be in its own.
     fn place(&self, world: &Reader<'_>, named: Option<&str>) -> String {
-        let targets = intersection::targets(world, Group::of(&self.group));
+        let targets = intersection::targets(world, Group::new(&self.group));
         let following = || managed::other_namespace(object::namespace(&self.group), &self.group, &targets);
         named.map_or_else(following, str::to_owned)
     }
@@ -334,7 +334,7 @@ fn decide(seen: &ClusterState, wished: &Wished, other: Option<&str>) -> Result<D
             );
             if let Some(known) = operator
                 && let Err(unfit) =
-                    supports(&known.csv_in(&place), &place, &intersection::targets(&world, Group::of(group)))
+                    supports(&known.csv_in(&place), &place, &intersection::targets(&world, Group::new(group)))
             {
                 return refused(format!("in another namespace, {place}, {}", unfit.message), unfit.hint);
             }
@@ -395,7 +395,7 @@ fn warn(seen: &ClusterState, group: &Value, operator: Option<&Known>, printer: &
     world.apply(group.clone());
     world.apply(known.csv_in(namespace));
     let reader = Reader::new(&world);
-    let all = Intersections::of(&reader);
+    let all = Intersections::from_world(&reader);
     let Some(ours) = all.find(namespace, name) else { return };
     for clash in all.clashes().iter().filter(|clash| [clash.pair.a, clash.pair.b].contains(&ours)) {
         let other = if clash.pair.a == ours { clash.pair.b } else { clash.pair.a };

@@ -110,7 +110,7 @@ async fn remove(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
             resource_version: Some(object::resource_version(&group).to_owned()),
         };
         let params = DeleteParams { dry_run, preconditions: Some(preconditions), ..DeleteParams::default() };
-        let left = match api.delete(&ObjectRef::of(&group), &params).await {
+        let left = match api.delete(&ObjectRef::from_object(&group), &params).await {
             Ok(left) => left,
             // It has changed or is deleted: decide again.
             Err(refusal) if refusal.is_conflict() || refusal.is_not_found() => continue,

@@ -159,7 +159,7 @@ pub(super) async fn create_first(api: &Api, group: &Value, printer: &mut Printer
     ));
     let preconditions = Preconditions { uid: Some(object::uid(&made).to_owned()), resource_version: None };
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-    match api.delete(&ObjectRef::of(&made), &params).await {
+    match api.delete(&ObjectRef::from_object(&made), &params).await {
         Ok(_) => Ok(None),
         // Another client has deleted it.
         Err(refusal) if refusal.is_not_found() || refusal.is_conflict() => Ok(None),

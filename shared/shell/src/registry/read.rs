@@ -245,7 +245,7 @@ impl Cutter {
             }
             let want = size.saturating_sub(bytes.len()) as u64;
             ended = (from.by_ref().take(want).read_to_end(&mut bytes)? as u64) < want;
-            let format = Format::of(&bytes);
+            let format = Format::detect(&bytes);
             let cut = match format {
                 _ if ended => bytes.len(),
                 Some(format) => yaml::whole(&bytes, format),

@@ -13,7 +13,7 @@ pub(super) async fn install(options: &Options, printer: &mut Printer) -> Result<
     let refused =
         |verb, status| RequestError::of_cluster(verb, "customresourcedefinitions.apiextensions.k8s.io", status);
     for crd in crd::all() {
-        let target = ObjectRef::of(&crd);
+        let target = ObjectRef::from_object(&crd);
         let before = api.get(&target).await.map_err(|status| refused("get", status))?;
         let after = api.apply(&crd).await.map_err(|status| refused("patch", status))?;
         let did = match before {

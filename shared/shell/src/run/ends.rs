@@ -20,7 +20,7 @@ pub(super) fn table(world: &World, many: usize, changed: &BTreeSet<ObjectRef>) -
     let csvs = originals.map(|csv| csv.json()).map(csv);
     let mut ends: Vec<End<'_>> = subscriptions.chain(plans).chain(csvs).collect();
     if ends.len() > many {
-        ends.retain(|end| !end.is_settled || changed.contains(&ObjectRef::of(end.object)));
+        ends.retain(|end| !end.is_settled || changed.contains(&ObjectRef::from_object(end.object)));
     }
     let mut table = Table::new(["NAMESPACE", "OBJECT", "STATE", "MESSAGE"]);
     for End { object, state, message, .. } in ends {
@@ -79,7 +79,7 @@ mod tests {
                 "status": { "phase": phase },
             });
             if name == "tulip" {
-                changed.insert(ObjectRef::of(&csv));
+                changed.insert(ObjectRef::from_object(&csv));
             }
             world.apply(csv);
         }

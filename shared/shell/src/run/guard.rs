@@ -97,7 +97,7 @@ async fn controllers(api: &Api) -> Result<Vec<ObjectRef>, CliError> {
     let runs = |d: &&serde_json::Value| {
         object::at(d, &["spec", "replicas"]).as_i64().unwrap_or(1) > 0 && !object::is_deleting(d)
     };
-    Ok(page.objects.iter().filter(runs).map(ObjectRef::of).collect())
+    Ok(page.objects.iter().filter(runs).map(ObjectRef::from_object).collect())
 }
 
 fn runs_here(running: &[ObjectRef]) -> CliError {

@@ -143,5 +143,5 @@ fn target(simulation: &Simulation, kind: &str, namespace: &str, name: Option<&st
         Some(name) => candidates.into_iter().find(|o| object::name(o) == name),
         None => candidates.max_by_key(|o| object::text(o, &["metadata", "creationTimestamp"]).to_owned()),
     }?;
-    Some(ObjectRef::of(&found))
+    Some(ObjectRef::from_object(&found))
 }

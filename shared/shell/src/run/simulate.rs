@@ -102,7 +102,7 @@ fn split(paths: &[PathBuf]) -> Result<(Vec<Script>, Vec<PathBuf>), CliError> {
 fn prepare(simulation: &mut Simulation, options: &Options) -> Result<(), CliError> {
     let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": options.namespace } });
     for object in crd::all().into_iter().chain([namespace]) {
-        let what = object::ObjectRef::of(&object);
+        let what = object::ObjectRef::from_object(&object);
         simulation.apply(object).map_err(|r| CliError::input(format!("cannot prepare {what}: {r}")))?;
     }
     // Establish the CRDs before other objects are applied.
@@ -170,7 +170,7 @@ fn apply(
     options: &Options,
     printer: &mut Printer,
 ) -> Result<(), CliError> {
-    let mut kinds = Strict::of(simulation.api());
+    let mut kinds = Strict::new(simulation.api());
     strict::check(&given, &mut kinds, &mut |words| printer.warn(words))?;
     let mut namespaces: BTreeSet<String> =
         simulation.api().list("", "Namespace", None).map(|n| object::name(n).to_owned()).collect();
@@ -193,7 +193,7 @@ fn apply(
                 continue;
             }
         }
-        let what = object::ObjectRef::of(&object);
+        let what = object::ObjectRef::from_object(&object);
         if let Err(refusal) = simulation.restore(object) {
             let hint = match kinds.similar_kind(&gvk) {
                 Some(other) => format!("did you mean {other}?"),

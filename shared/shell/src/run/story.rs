@@ -100,7 +100,7 @@ impl Story {
     pub(super) fn know(&mut self, object: &Value) {
         let told = Told::of(object);
         if told != Told::default() {
-            self.last.insert(ObjectRef::of(object), told);
+            self.last.insert(ObjectRef::from_object(object), told);
         }
     }
 
@@ -136,7 +136,7 @@ impl Story {
     /// Adds the events to report.
     pub(super) fn tell(&mut self, happenings: Vec<Happening>) {
         for Happening { at, actor, change } in happenings {
-            let target = ObjectRef::of(change.object());
+            let target = ObjectRef::from_object(change.object());
             if is_furniture(&target) {
                 continue;
             }

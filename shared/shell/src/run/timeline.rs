@@ -140,7 +140,7 @@ impl<'p> Timeline<'p> {
         if happenings.is_empty() {
             return;
         }
-        self.changed.extend(happenings.iter().map(|happening| ObjectRef::of(happening.change.object())));
+        self.changed.extend(happenings.iter().map(|happening| ObjectRef::from_object(happening.change.object())));
         self.story.tell(happenings);
         self.is_busy = true;
         self.last = now.unwrap_or_else(Instant::now);
@@ -161,7 +161,7 @@ impl<'p> Timeline<'p> {
 fn is_echo(seen: &Happening, answer: &WatchEvent) -> bool {
     let (seen_object, object) = (seen.change.object(), answer.object());
     !matches!(seen.actor, Actor::Controller(_))
-        && ObjectRef::of(seen_object) == ObjectRef::of(object)
+        && ObjectRef::from_object(seen_object) == ObjectRef::from_object(object)
         && match (&seen.change, answer) {
             (WatchEvent::Deleted(_), WatchEvent::Deleted(_)) => true,
             // The update removed the last finalizer, so the API server deleted the object.

@@ -50,7 +50,7 @@ impl Client {
 
     /// Sends a server-side apply, or a POST of an object without a name.
     pub(super) async fn apply(&self, object: &Value) -> Result<()> {
-        let target = ObjectRef::of(object);
+        let target = ObjectRef::from_object(object);
         let again = |code| matches!(code, 404 | 409 | 429 | 500 | 503);
         self.until_accepted(again, async || {
             let collection = self.collection(&target).await?;

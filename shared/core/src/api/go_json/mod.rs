@@ -51,7 +51,7 @@ impl GoType {
     }
 
     /// Returns the type of an object, by its group and kind.
-    pub fn of(object: &Value) -> Option<Self> {
+    pub fn from_object(object: &Value) -> Option<Self> {
         let gvk = object::gvk(object);
         let known = match gvk.group.as_str() {
             GROUP => true,

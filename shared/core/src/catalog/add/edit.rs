@@ -302,7 +302,7 @@ mod tests {
     }
 
     fn check(before: &str, edits: &[Edit], after: &str) {
-        let format = Format::of(before.as_bytes()).unwrap();
+        let format = Format::detect(before.as_bytes()).unwrap();
         let changed = edited(before, format, edits);
         assert_eq!(changed.as_deref(), Some(after), "of\n{before}");
         let lines = |text: &str| text.replace('\n', "\r\n");

@@ -72,7 +72,7 @@ impl FileChange {
         for (end, blobs) in &self.documents {
             let at = if *end == usize::MAX { old.len() } else { *end };
             let Some((before, behind)) = old.split_at_checked(at) else { return Err(self.moved()) };
-            let is_between = match Format::of(before.as_bytes()) {
+            let is_between = match Format::detect(before.as_bytes()) {
                 Some(Format::Json) => before.trim_end().ends_with('}'),
                 _ => behind.is_empty() || behind.starts_with("---"),
             };
@@ -98,7 +98,7 @@ impl FileChange {
 
     /// Adds new documents after a part of a text, in its style.
     fn write(&self, before: &str, blobs: &[Value]) -> Result<String, Finding> {
-        let is_json = Format::of(before.as_bytes()).unwrap_or(self.format) == Format::Json;
+        let is_json = Format::detect(before.as_bytes()).unwrap_or(self.format) == Format::Json;
         let last = before.trim_end().lines().next_back().unwrap_or_default();
         let is_compact = last.starts_with('{') && last.ends_with('}');
         let ends_line = before.is_empty() || before.ends_with('\n');

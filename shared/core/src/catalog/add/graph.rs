@@ -182,7 +182,7 @@ fn why_head(new: &ChannelEntry, entries: &[ChannelEntry]) -> String {
 /// Returns the names of versions that had an update path to the head before the change and have none after it.
 pub(super) fn stranded(before: &[ChannelEntry], after: &[ChannelEntry], versions: &Versions) -> Vec<String> {
     let (before, after) = (channel_of(before, versions), channel_of(after, versions));
-    let (before, after) = (Graph::of(&before), Graph::of(&after));
+    let (before, after) = (Graph::new(&before), Graph::new(&after));
     let arrives =
         |graph: &Graph<'_>, name: &str| graph.walk(Point { name, version: versions.get(name) }).end == End::Head;
     let names = before.nodes().iter().map(|node| node.name).chain(versions.keys().map(String::as_str));

@@ -157,7 +157,7 @@ pub struct Installed {
 impl Diff {
     /// Compares two versions of a catalog. Stranded versions are those of `installed`, or all that the old catalog has a
     /// path for.
-    pub fn of(old: &Snapshot, new: &Snapshot, installed: Option<&[Installed]>) -> Self {
+    pub fn new(old: &Snapshot, new: &Snapshot, installed: Option<&[Installed]>) -> Self {
         let stranded = match installed {
             None => stranded::of_all(old, new),
             Some(installed) => stranded::of_installed(old, new, installed),

@@ -11,9 +11,9 @@ use super::{Installed, Stranded};
 pub(super) fn of_all(old: &Snapshot, new: &Snapshot) -> Vec<Stranded> {
     let mut stranded = Vec::new();
     for package in old.packages().values() {
-        let now = Ways::of(new.package(&package.name));
+        let now = Ways::new(new.package(&package.name));
         for channel in &package.channels {
-            let before = Graph::of(channel);
+            let before = Graph::new(channel);
             for node in before.nodes().iter().filter(|node| node.arrives) {
                 let Some(because) = now.obstacle(&package.name, &channel.name, node.point()) else { continue };
                 stranded.push(Stranded {
@@ -38,7 +38,7 @@ pub(super) fn of_installed(old: &Snapshot, new: &Snapshot, installed: &[Installe
     }
     let mut stranded = Vec::new();
     for (name, installed) in packages {
-        let (before, now) = (Ways::of(old.package(name)), Ways::of(new.package(name)));
+        let (before, now) = (Ways::new(old.package(name)), Ways::new(new.package(name)));
         for Installed { subscription, package, channel, name, version } in installed {
             // If the version is unknown, the catalogs may contain it.
             let known = [&before, &now].into_iter().find_map(|ways| ways.version(name));
@@ -68,8 +68,8 @@ struct Ways<'a> {
 }
 
 impl<'a> Ways<'a> {
-    fn of(package: Option<&'a Package>) -> Self {
-        Self { package, graphs: package.into_iter().flat_map(|p| &p.channels).map(Graph::of).collect() }
+    fn new(package: Option<&'a Package>) -> Self {
+        Self { package, graphs: package.into_iter().flat_map(|p| &p.channels).map(Graph::new).collect() }
     }
 
     /// Returns why a version has no update path to the head of the channel, or of any channel if the name is empty.

@@ -58,7 +58,7 @@ fn installed(namespace: &str, channel: &str, name: &str) -> Installed {
 #[test]
 fn nothing_changes() {
     let old = roses(&[("stable", &OLD)], "example.com/rose");
-    let diff = Diff::of(&old, &old.clone(), None);
+    let diff = Diff::new(&old, &old.clone(), None);
     assert_eq!(diff, Diff::default());
     assert_eq!(diff.to_string(), "The catalogs are equal.\n");
 }
@@ -91,9 +91,9 @@ Stranded, without the update path to the head that they had:
     because nothing in channel stable replaces or skips it, and no skipRange covers 1.1.0
     alternative: channel fast
 ";
-    assert_eq!(Diff::of(&old, &new, None).to_string(), said);
+    assert_eq!(Diff::new(&old, &new, None).to_string(), said);
     // In the other direction one version has no update.
-    let back = Diff::of(&new, &old, None);
+    let back = Diff::new(&new, &old, None);
     let stranded: Vec<&str> = back.stranded.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(stranded, ["rose.v2.0.0"]);
 }
@@ -102,7 +102,7 @@ Stranded, without the update path to the head that they had:
 fn packages_and_channels_come_and_go() {
     let old = roses(&[("stable", &OLD), ("fast", &FAST)], "example.com/rose");
     let nothing = Builder::default().build();
-    let gone = Diff::of(&old, &nothing, None);
+    let gone = Diff::new(&old, &nothing, None);
     assert!(gone.to_string().starts_with("- package rose: 2 channels, 3 bundles\n"), "{gone}");
     assert!(
         gone.to_string().contains(
@@ -110,10 +110,10 @@ fn packages_and_channels_come_and_go() {
         ),
         "{gone}"
     );
-    let came = Diff::of(&nothing, &old, None);
+    let came = Diff::new(&nothing, &old, None);
     assert_eq!((came.packages[0].change, &came.stranded[..]), (Change::Added, &[][..]));
     let one = roses(&[("stable", &OLD)], "example.com/rose");
-    let diff = Diff::of(&old, &one, None);
+    let diff = Diff::new(&old, &one, None);
     assert_eq!(diff.packages[0].channels[0].change, Change::Removed);
     assert_eq!(diff.packages[0].bundles, []);
     let [stranded] = &diff.stranded[..] else { panic!("{diff}") };
@@ -135,7 +135,7 @@ fn only_installed_versions_are_compared() {
         installed("e", "stable", "rose.v9.0.0"),
         Installed { package: "tulip".to_owned(), ..installed("f", "stable", "tulip.v1.0.0") },
     ];
-    let diff = Diff::of(&old, &new, Some(&there));
+    let diff = Diff::new(&old, &new, Some(&there));
     let of = |one: &Stranded| format!("{} {}", one.subscription.as_ref().unwrap().namespace, one.name);
     assert_eq!(diff.stranded.iter().map(of).collect::<Vec<_>>(), ["a rose.v1.0.0", "b rose.v1.1.0"]);
     assert!(diff.to_string().contains("  rose, channel stable: rose.v1.0.0 of Subscription a/roses\n"), "{diff}");
@@ -166,7 +166,7 @@ fn long_properties_are_reported_by_size() {
         });
         builder.build()
     };
-    let diff = Diff::of(&catalog("1.0.0", "red"), &catalog("1.0.1", "blue"), None);
+    let diff = Diff::new(&catalog("1.0.0", "red"), &catalog("1.0.1", "blue"), None);
     let Field { field, old, new } = &diff.packages[0].bundles[0].fields[0];
     assert_eq!((*field, &*old[0]), ("properties", r#"olm.package {"packageName":"rose","version":"1.0.0"}"#));
     assert!(new[1].starts_with("olm.csv.metadata (402 bytes, "), "{new:?}");

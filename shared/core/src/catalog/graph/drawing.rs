@@ -85,8 +85,8 @@ pub(super) struct Arrow {
 
 impl Part {
     /// Draws a channel, or those of its nodes for which `is_shown` returns true.
-    pub fn of(graph: &Graph<'_>, title: String, is_shown: impl Fn(&Node<'_>) -> bool) -> Self {
-        let lanes = Lanes::of(graph, is_shown);
+    pub fn new(graph: &Graph<'_>, title: String, is_shown: impl Fn(&Node<'_>) -> bool) -> Self {
+        let lanes = Lanes::new(graph, is_shown);
         let nodes = graph.nodes();
         let mut places = vec![None; nodes.len()];
         for (place, row) in lanes.rows.iter().enumerate() {

@@ -30,7 +30,7 @@ pub struct Row {
 
 impl Lanes {
     /// Computes the rows of the nodes for which `is_shown` returns true.
-    pub fn of(graph: &Graph<'_>, is_shown: impl Fn(&Node<'_>) -> bool) -> Self {
+    pub fn new(graph: &Graph<'_>, is_shown: impl Fn(&Node<'_>) -> bool) -> Self {
         let nodes = graph.nodes();
         let shown: Vec<bool> = nodes.iter().map(is_shown).collect();
         let mut above: Vec<Option<usize>> = nodes

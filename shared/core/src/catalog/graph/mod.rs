@@ -114,7 +114,7 @@ impl fmt::Display for End {
 
 impl<'a> Graph<'a> {
     /// Computes the update graph of a channel.
-    pub fn of(channel: &'a Channel) -> Self {
+    pub fn new(channel: &'a Channel) -> Self {
         let entries: Vec<&Entry> = channel.entries.iter().collect();
         let choice = |entry: &'a Entry| Choice {
             entry,

@@ -47,7 +47,7 @@ fn walked(graph: &Graph<'_>, from: &str) -> (Vec<String>, String) {
 #[test]
 fn updates_lead_to_the_entry_nearest_to_the_head() {
     let channel = channel("stable", &GARDEN);
-    let graph = Graph::of(&channel);
+    let graph = Graph::new(&channel);
     assert_eq!((graph.head(), graph.problem()), ("rose.v2.0.0", None));
     let head = "it is the head of the channel";
     // 1.2.1 also replaces it, but is skipped and thus never chosen.
@@ -62,7 +62,7 @@ fn updates_lead_to_the_entry_nearest_to_the_head() {
 #[test]
 fn stranded_versions_have_a_reason() {
     let channel = channel("stable", &GARDEN);
-    let graph = Graph::of(&channel);
+    let graph = Graph::new(&channel);
     let why = "rose.v1.0.1 is a dead end: rose.v1.2.1 skips it, but OLM never chooses it, because rose.v2.0.0 skips \
                rose.v1.2.1 in turn";
     assert_eq!(walked(&graph, "rose.v1.0.1"), (Vec::new(), why.to_owned()));
@@ -77,15 +77,15 @@ fn stranded_versions_have_a_reason() {
 fn an_older_entry_may_cover_the_head() {
     let rows: [Row; 2] = [("rose.v2.0.0", "rose.v1.0.0", &[], ">=1.0.0 <=2.0.0"), ("rose.v1.0.0", "", &[], "")];
     let stays = channel("stable", &rows);
-    assert_eq!(walked(&Graph::of(&stays), "rose.v2.0.0").0, Vec::<String>::new(), "a range that covers itself");
+    assert_eq!(walked(&Graph::new(&stays), "rose.v2.0.0").0, Vec::<String>::new(), "a range that covers itself");
     let rows: [Row; 2] = [("rose.v2.0.0", "rose.v1.0.0", &[], ""), ("rose.v1.0.0", "", &[], ">=2.0.0")];
     let channel = channel("stable", &rows);
-    let graph = Graph::of(&channel);
+    let graph = Graph::new(&channel);
     let (hops, end) = walked(&graph, "rose.v1.0.0");
     assert_eq!(hops, ["replaces rose.v2.0.0", "skipRange rose.v1.0.0"]);
     assert_eq!(end, "the updates form a cycle that returns to rose.v1.0.0");
     assert!(graph.nodes().iter().all(|node| !node.arrives));
-    assert_eq!(Lanes::of(&graph, |_| true).rows.len(), 2);
+    assert_eq!(Lanes::new(&graph, |_| true).rows.len(), 2);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_channel_that_opm_accepts_and_olm_cannot_order() {
     let channel = channel("stable", &rows);
     let nodes: Vec<channel::Node<'_>> = channel.entries.iter().map(Into::into).collect();
     assert_eq!(super::channel::check(&nodes), Ok(()));
-    let graph = Graph::of(&channel);
+    let graph = Graph::new(&channel);
     assert!(graph.problem().is_some());
     let (hops, end) = walked(&graph, "rose.v1.0.0");
     assert_eq!(hops, Vec::<String>::new());
@@ -109,14 +109,14 @@ fn a_channel_that_opm_accepts_and_olm_cannot_order() {
 }
 
 fn text(graph: &Graph<'_>, is_shown: impl Fn(&Node<'_>) -> bool) -> String {
-    let lanes = Lanes::of(graph, is_shown);
+    let lanes = Lanes::new(graph, is_shown);
     Text { graph, lanes: &lanes }.to_string()
 }
 
 #[test]
 fn a_graph_as_text() {
     let channel = channel("stable", &GARDEN);
-    let graph = Graph::of(&channel);
+    let graph = Graph::new(&channel);
     let said = "\
 ● rose.v2.0.0     head
 ├─● rose.v1.2.1   skipped
@@ -152,8 +152,8 @@ fn many() -> Channel {
 #[test]
 fn a_thousand_versions_are_readable() {
     let channel = many();
-    let graph = Graph::of(&channel);
-    let lanes = Lanes::of(&graph, |_| true);
+    let graph = Graph::new(&channel);
+    let lanes = Lanes::new(&graph, |_| true);
     assert_eq!(lanes.rows.len(), 2000);
     assert_eq!(lanes.rows.iter().map(|row| row.column).max(), Some(1));
     let text = Text { graph: &graph, lanes: &lanes };
@@ -177,7 +177,7 @@ fn rows_whose_ranges_differ_are_similar() {
     let mut entries: Vec<Entry> = (0..100).map(entry).collect();
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     let channel = Channel { name: "stable".to_owned(), entries, ..Channel::default() };
-    let text = text(&Graph::of(&channel), |_| true);
+    let text = text(&Graph::new(&channel), |_| true);
     // The head, the entry that it replaces, and two columns that contain every other version.
     assert_eq!(text.lines().count(), 1 + 1 + (1 + 7) + 7, "{text}");
     assert!(text.contains("│ ● rose.v1.95.0   in skipRange >=1.95.0 <1.97.0\n"), "{text}");
@@ -187,8 +187,8 @@ fn rows_whose_ranges_differ_are_similar() {
 fn hostile() -> Drawing {
     let mut channel = channel("stable", &[("rose.v1.0.0", "", &[], ""), ("rose.v2.0.0", "rose.v1.0.0", &[], "")]);
     channel.entries[1].name = "a\"]<b>&'\\\u{1}".to_owned();
-    let graph = Graph::of(&channel);
-    let part = Part::of(&graph, "channel \"<stable>\"".to_owned(), |_| true);
+    let graph = Graph::new(&channel);
+    let part = Part::new(&graph, "channel \"<stable>\"".to_owned(), |_| true);
     Drawing { title: "</title>".to_owned(), parts: vec![part] }
 }
 
@@ -213,8 +213,8 @@ fn names_are_escaped() {
 #[test]
 fn declared_updates_that_are_never_taken_are_dashed() {
     let channel = channel("stable", &GARDEN);
-    let graph = Graph::of(&channel);
-    let drawing = Drawing { title: "rose".to_owned(), parts: vec![Part::of(&graph, "stable".to_owned(), |_| true)] };
+    let graph = Graph::new(&channel);
+    let drawing = Drawing { title: "rose".to_owned(), parts: vec![Part::new(&graph, "stable".to_owned(), |_| true)] };
     assert_eq!(drawing.len(), 9);
     // 1.2.1 replaces 1.1.0 and skips 1.0.1.
     assert_eq!(drawing.dot().matches("style=dashed, constraint=false").count(), 2);

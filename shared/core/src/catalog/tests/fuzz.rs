@@ -65,7 +65,7 @@ fn in_chunks(bytes: &[u8], size: usize) -> CatalogIndex {
     let (mut start, mut end, mut line) = (0, 0, 1);
     while start < bytes.len() {
         end = bytes.len().min(end + size);
-        let Some(format) = Format::of(&bytes[..end]) else {
+        let Some(format) = Format::detect(&bytes[..end]) else {
             if end == bytes.len() {
                 break;
             }

@@ -26,7 +26,7 @@ struct Size {
 
 impl Size {
     /// Returns the size of a string, or of an empty list, of that length.
-    fn of(length: usize) -> Self {
+    fn new(length: usize) -> Self {
         let length = length as u64;
         Self { length, inner: 1, heaviest: 1, weight: length + 1 }
     }
@@ -43,23 +43,23 @@ impl Size {
         Self { length: self.inner, weight: self.heaviest, ..self }
     }
 
-    fn of_json(value: &Value) -> Self {
+    fn from_json(value: &Value) -> Self {
         match value {
-            Value::String(text) => Self::of(text.len()),
-            Value::Array(list) => list.iter().map(Self::of_json).fold(Self::of(list.len()), Self::with),
+            Value::String(text) => Self::new(text.len()),
+            Value::Array(list) => list.iter().map(Self::from_json).fold(Self::new(list.len()), Self::with),
             Value::Object(map) => {
-                let parts = map.iter().flat_map(|(k, v)| [Self::of(k.len()), Self::of_json(v)]);
-                parts.fold(Self::of(map.len()), Self::with)
+                let parts = map.iter().flat_map(|(k, v)| [Self::new(k.len()), Self::from_json(v)]);
+                parts.fold(Self::new(map.len()), Self::with)
             }
-            _ => Self::of(1),
+            _ => Self::new(1),
         }
     }
 }
 
 /// Returns an upper bound of the cost of evaluating an expression on the properties of a bundle; saturates.
 pub(super) fn of(expression: &IdedExpr, patterns: &Patterns, properties: &[Property]) -> u64 {
-    let each = properties.iter().map(|p| Size::of(2).with(Size::of(p.type_.len())).with(Size::of_json(&p.value)));
-    let all = each.fold(Size::of(properties.len()), Size::with);
+    let each = properties.iter().map(|p| Size::new(2).with(Size::new(p.type_.len())).with(Size::from_json(&p.value)));
+    let all = each.fold(Size::new(properties.len()), Size::with);
     of_variables(expression, Scope { variables: BTreeMap::from([("properties", all)]), patterns })
 }
 
@@ -69,7 +69,7 @@ pub(super) fn of_fields<'e>(
     patterns: &'e Patterns,
     fields: impl Iterator<Item = (&'e str, &'e Value)>,
 ) -> u64 {
-    let variables = fields.map(|(name, value)| (name, Size::of_json(value))).collect();
+    let variables = fields.map(|(name, value)| (name, Size::from_json(value))).collect();
     of_variables(expression, Scope { variables, patterns })
 }
 
@@ -88,10 +88,10 @@ fn of_variables<'e>(expression: &'e IdedExpr, mut scope: Scope<'e>) -> u64 {
 /// Estimates the size of the result, and the cost.
 fn estimate<'e>(expression: &'e IdedExpr, scope: &mut Scope<'e>) -> (Size, u64) {
     match &expression.expr {
-        Expr::Literal(LiteralValue::String(text)) => (Size::of(text.inner().len()), 1),
-        Expr::Literal(LiteralValue::Bytes(bytes)) => (Size::of(bytes.inner().len()), 1),
-        Expr::Literal(_) => (Size::of(1), 1),
-        Expr::Ident(name) => (scope.variables.get(name.as_str()).copied().unwrap_or_else(|| Size::of(1)), 1),
+        Expr::Literal(LiteralValue::String(text)) => (Size::new(text.inner().len()), 1),
+        Expr::Literal(LiteralValue::Bytes(bytes)) => (Size::new(bytes.inner().len()), 1),
+        Expr::Literal(_) => (Size::new(1), 1),
+        Expr::Ident(name) => (scope.variables.get(name.as_str()).copied().unwrap_or_else(|| Size::new(1)), 1),
         Expr::Select(select) => {
             let (size, work) = estimate(&select.operand, scope);
             (size.part(), work.saturating_add(1))
@@ -115,18 +115,18 @@ fn estimate<'e>(expression: &'e IdedExpr, scope: &mut Scope<'e>) -> (Size, u64) 
             match call.func_name.as_str() {
                 "_[_]" => (sizes.first().copied().unwrap_or_default().part(), work),
                 "_?_:_" => (any.part(), work),
-                "_&&_" | "_||_" | "!_" | "@not_strictly_false" | "size" | "type" => (Size::of(1), work),
+                "_&&_" | "_||_" | "!_" | "@not_strictly_false" | "size" | "type" => (Size::new(1), work),
                 // A comparison ends with the shorter operand.
                 "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" | "startsWith" | "endsWith" => {
-                    (Size::of(1), work.saturating_add(weights.min().unwrap_or_default()))
+                    (Size::new(1), work.saturating_add(weights.min().unwrap_or_default()))
                 }
                 MATCHES => {
                     let (compiled, per_byte) = scope.patterns.work(call);
                     let text = sizes.first().map_or(1, |text| text.weight);
-                    (Size::of(1), work.saturating_add(compiled).saturating_add(text.saturating_mul(per_byte)))
+                    (Size::new(1), work.saturating_add(compiled).saturating_add(text.saturating_mul(per_byte)))
                 }
-                "contains" => (Size::of(1), work.saturating_add(weights.fold(1, u64::saturating_mul))),
-                "@in" | "semver_compare" => (Size::of(1), work.saturating_add(weights.fold(1, u64::saturating_add))),
+                "contains" => (Size::new(1), work.saturating_add(weights.fold(1, u64::saturating_mul))),
+                "@in" | "semver_compare" => (Size::new(1), work.saturating_add(weights.fold(1, u64::saturating_add))),
                 // Lists and strings are concatenated; numbers are converted to strings.
                 _ => {
                     let length = sizes.iter().fold(32, |all: u64, s| all.saturating_add(s.length));
@@ -161,7 +161,7 @@ fn estimate<'e>(expression: &'e IdedExpr, scope: &mut Scope<'e>) -> (Size, u64) 
 }
 
 fn several<'e>(parts: impl Iterator<Item = &'e IdedExpr>, scope: &mut Scope<'e>) -> (Size, u64) {
-    let (mut size, mut work, mut count) = (Size::of(0), 1_u64, 0);
+    let (mut size, mut work, mut count) = (Size::new(0), 1_u64, 0);
     for part in parts {
         let (one, cost) = estimate(part, scope);
         size = size.with(one);

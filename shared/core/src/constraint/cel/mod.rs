@@ -71,7 +71,7 @@ struct Parsed {
 
 impl Parsed {
     /// Wraps a checked rule.
-    fn of(text: &str, program: &Program) -> Self {
+    fn new(text: &str, program: &Program) -> Self {
         let mut expression = program.expression().clone();
         let (patterns, work) = Patterns::take(&mut expression);
         Self { expression, patterns, work: work.saturating_add(READING * text.len() as u64) }
@@ -101,7 +101,7 @@ impl Rule {
         if found != check::Type::Bool {
             return Err(Error("cel expressions must have type Bool".to_owned()));
         }
-        Ok(Self { text: text.to_owned(), parsed: Arc::new(Parsed::of(text, &program)) })
+        Ok(Self { text: text.to_owned(), parsed: Arc::new(Parsed::new(text, &program)) })
     }
 
     /// Returns the cost of compiling the rule.

@@ -41,7 +41,7 @@ impl Policy {
         if !matches!(found, Type::Bool | Type::Dyn) {
             return Err(Error(format!("a policy must be of type bool, and this one is of type {found}")));
         }
-        Ok(Self { text: text.to_owned(), parsed: Arc::new(Parsed::of(text, &program)), fields })
+        Ok(Self { text: text.to_owned(), parsed: Arc::new(Parsed::new(text, &program)), fields })
     }
 
     /// Returns the text of the rule.

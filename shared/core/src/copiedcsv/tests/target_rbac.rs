@@ -77,7 +77,8 @@ fn a_service_account_grants_only_its_own_permissions() {
         give_rights(&mut world);
         settle(&mut world);
         for object in rbac(&world).into_values() {
-            let (gk, at) = (crate::world::GroupKind::of(&object), crate::api::object::ObjectRef::of(&object));
+            let (gk, at) =
+                (crate::world::GroupKind::from_object(&object), crate::api::object::ObjectRef::from_object(&object));
             world.delete(&gk, &(at.namespace, at.name), object["metadata"]["uid"].as_str().unwrap(), 0);
         }
         let mut scoped = group(&json!([targets]));

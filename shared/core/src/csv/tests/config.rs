@@ -20,7 +20,7 @@ fn with(config: &Value, pod: &Value) -> Value {
     world.apply(subscription("b", "rose.v1", config));
     let csv = json!({ "metadata": { "name": "rose.v1", "namespace": "garden" } });
     let mut spec = json!({ "template": { "spec": pod } });
-    Config::of(&Reader::new(&world), Csv::of(&csv)).unwrap().inject(&mut spec);
+    Config::find(&Reader::new(&world), Csv::new(&csv)).unwrap().inject(&mut spec);
     spec["template"]["spec"].clone()
 }
 

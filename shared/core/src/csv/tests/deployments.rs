@@ -27,7 +27,7 @@ fn install(deployment: Option<&Value>) -> Vec<Action> {
         world.apply(object.clone());
     }
     let key = Key::new(Controller::ClusterServiceVersion, "garden", "rose.v2");
-    transition::next(&Reader::new(&world), Csv::of(&csv), &key, Timestamp::UNIX_EPOCH).before
+    transition::next(&Reader::new(&world), Csv::new(&csv), &key, Timestamp::UNIX_EPOCH).before
 }
 
 #[test]

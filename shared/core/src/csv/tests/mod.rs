@@ -30,7 +30,7 @@ fn next(old: &Value, new: &Value) -> Step {
     world.apply(old.clone());
     world.apply(new.clone());
     let key = Key::new(Controller::ClusterServiceVersion, "garden", "rose.v2");
-    transition::next(&Reader::new(&world), Csv::of(new), &key, Timestamp::UNIX_EPOCH)
+    transition::next(&Reader::new(&world), Csv::new(new), &key, Timestamp::UNIX_EPOCH)
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn csv(phase: &str, present: &[&str]) -> Value {
 }
 
 fn served(kinds: &[&str]) -> Discovery {
-    Discovery::of(kinds.iter().map(|kind| ((*kind).to_owned(), Some(true))).collect())
+    Discovery::new(kinds.iter().map(|kind| ((*kind).to_owned(), Some(true))).collect())
 }
 
 fn learn(world: &mut World, version: &str, discovery: Discovery) {
@@ -44,7 +44,7 @@ fn learn(world: &mut World, version: &str, discovery: Discovery) {
 
 fn next(world: &World, csv: &Value) -> Step {
     let key = Key::new(Controller::ClusterServiceVersion, "garden", "rose");
-    transition::next(&Reader::new(world), Csv::of(csv), &key, Timestamp::UNIX_EPOCH)
+    transition::next(&Reader::new(world), Csv::new(csv), &key, Timestamp::UNIX_EPOCH)
 }
 
 /// Returns the next phase, and the status of each requirement.
@@ -111,7 +111,7 @@ fn an_api_that_does_not_respond_neither_fails_nor_admits_operators() {
     let [reason @ Reason::ApisUnknown { counts: false, .. }] = &step.reasons[..] else { panic!("{:?}", step.reasons) };
     assert_eq!(reason.severity(), Severity::Blocked);
     // A response without the version is definite.
-    learn(&mut world, "v2", Discovery::of(BTreeMap::new()));
+    learn(&mut world, "v2", Discovery::new(BTreeMap::new()));
     assert_eq!(found(&next(&world, &csv("Succeeded", &["v1", "v2"]))), ("Failed", vec!["Present", "NotPresent"]));
 }
 

@@ -50,7 +50,7 @@ fn rest(simulation: &mut Simulation) {
     let unfinished = simulation.replan();
     assert!(unfinished.is_empty(), "{unfinished:?}");
     for object in simulation.planner().world().objects() {
-        assert!(object.json()["data"]["tls.key"].is_null(), "{}", ObjectRef::of(object.json()));
+        assert!(object.json()["data"]["tls.key"].is_null(), "{}", ObjectRef::from_object(object.json()));
     }
 }
 
@@ -187,7 +187,7 @@ fn deleted_objects_are_recreated() {
         reference("rbac.authorization.k8s.io/v1", "RoleBinding", "garden", "gate-service-cert"),
         reference("rbac.authorization.k8s.io/v1", "RoleBinding", "kube-system", "gate-service-auth-reader"),
         reference("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "gate-service-system:auth-delegator"),
-        ObjectRef::of(configurations(&simulation)[0]),
+        ObjectRef::from_object(configurations(&simulation)[0]),
     ];
     for target in lost {
         simulation.delete(&target).unwrap();
@@ -204,7 +204,7 @@ fn an_invalid_certificate_is_replaced_and_an_administrators_changes_are_preserve
     simulation.apply(csv("garden", "1", "", &admission())).unwrap();
     rest(&mut simulation);
     let configuration = configurations(&simulation)[0].clone();
-    let target = ObjectRef::of(&configuration);
+    let target = ObjectRef::from_object(&configuration);
     let mut open = configuration.clone();
     open["webhooks"][0]["failurePolicy"] = "Ignore".into();
     simulation.patch(&target, Patch::Merge(json!({ "webhooks": open["webhooks"] })), None).unwrap();
@@ -302,7 +302,7 @@ fn an_api_of_another_owner_is_not_taken_over() {
         "spec": { "group": "metrics.example.com", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1,
                   "service": { "namespace": "field", "name": "theirs" }, "insecureSkipTLSVerify": true },
     });
-    let target = ObjectRef::of(&theirs);
+    let target = ObjectRef::from_object(&theirs);
     simulation.apply(theirs).unwrap();
     simulation.apply(csv("garden", "1", "", &api())).unwrap();
     rest(&mut simulation);
@@ -335,7 +335,7 @@ fn an_api_of_a_deleted_operator_is_deleted() {
         "spec": { "group": "metrics.example.com", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1,
                   "service": { "namespace": "garden", "name": "gate-service" } },
     });
-    let target = ObjectRef::of(&orphan);
+    let target = ObjectRef::from_object(&orphan);
     simulation.apply(orphan).unwrap();
     rest(&mut simulation);
     assert!(simulation.api().get(&target).is_none());
@@ -371,11 +371,11 @@ fn objects_with_old_names_are_deleted_when_the_api_is_taken_over() {
     });
     crate::api::labels::set_owner(&mut api_service, &rose);
     let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "kube-system" } });
-    if simulation.api().get(&ObjectRef::of(&namespace)).is_none() {
+    if simulation.api().get(&ObjectRef::from_object(&namespace)).is_none() {
         simulation.apply(namespace).unwrap();
     }
     simulation.apply(rose).unwrap();
-    let targets: Vec<ObjectRef> = old.iter().map(ObjectRef::of).collect();
+    let targets: Vec<ObjectRef> = old.iter().map(ObjectRef::from_object).collect();
     for object in old.into_iter().chain([api_service.clone()]) {
         simulation.apply(object).unwrap();
     }
@@ -383,6 +383,6 @@ fn objects_with_old_names_are_deleted_when_the_api_is_taken_over() {
     let left: Vec<String> =
         targets.iter().filter(|t| simulation.api().get(t).is_some()).map(|t| t.gvk.kind.clone()).collect();
     assert_eq!(left, ["Role"]);
-    let adopted = simulation.api().get(&ObjectRef::of(&api_service)).unwrap();
+    let adopted = simulation.api().get(&ObjectRef::from_object(&api_service)).unwrap();
     assert_eq!(adopted["spec"]["service"]["name"], "gate-service");
 }

@@ -33,7 +33,7 @@ fn webhook(name: &str, rule: &Value) -> Value {
 fn rules_may_include_neither_all_groups_nor_olm_nor_other_webhooks() {
     let verdict = |groups: &str, resources: &str| {
         let csv = csv(json!([webhook("a", &json!({ "apiGroups": ["apps", groups], "resources": [resources] }))]));
-        webhooks::invalid(Csv::of(&csv))
+        webhooks::invalid(Csv::new(&csv))
     };
     let of_webhooks =
         "webhook rules cannot include MutatingWebhookConfiguration or ValidatingWebhookConfiguration resources";
@@ -44,13 +44,13 @@ fn rules_may_include_neither_all_groups_nor_olm_nor_other_webhooks() {
     assert_eq!(verdict("admissionregistration.k8s.io", "validatingadmissionpolicies"), None);
     assert_eq!(verdict("garden.example.com", "*"), None);
     let twice = csv(json!([webhook("a", &json!({})), webhook("b", &json!({})), webhook("a", &json!({}))]));
-    assert_eq!(webhooks::invalid(Csv::of(&twice)), Some("CSV contains repeated WebhookDescription name"));
+    assert_eq!(webhooks::invalid(Csv::new(&twice)), Some("CSV contains repeated WebhookDescription name"));
 }
 
 #[test]
 fn what_can_never_be_installed_is_reported() {
     let world = World::new();
-    let obstacle = |csv: &Value| webhooks::obstacle(&Reader::new(&world), Csv::of(csv)).unwrap_or_default();
+    let obstacle = |csv: &Value| webhooks::obstacle(&Reader::new(&world), Csv::new(csv)).unwrap_or_default();
     let conversion = |crds: Value| json!([{ "generateName": "c", "type": "ConversionWebhook", "deploymentName": "gate", "conversionCRDs": crds }]);
     let mut lost = csv(json!([webhook("a", &json!({}))]));
     assert_eq!(obstacle(&lost), "");
@@ -88,7 +88,7 @@ fn descriptions_have_olms_hashes() {
 #[test]
 fn certificates_replace_previous_mounts() {
     let csv = csv(json!([webhook("a", &json!({}))]));
-    let csv = Csv::of(&csv);
+    let csv = Csv::new(&csv);
     let server = Server::all(csv).next().unwrap();
     let pair = ServingCertificate {
         bundle: "",

@@ -160,7 +160,7 @@ fn a_skipped_step_does_not_block_others() {
 }
 
 fn served(kinds: &[(&str, bool)]) -> Discovery {
-    Discovery::of(kinds.iter().map(|(kind, namespaced)| ((*kind).to_owned(), Some(*namespaced))).collect())
+    Discovery::new(kinds.iter().map(|(kind, namespaced)| ((*kind).to_owned(), Some(*namespaced))).collect())
 }
 
 fn discover(world: &mut World, api_version: &str, discovery: Discovery) {

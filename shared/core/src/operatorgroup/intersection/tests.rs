@@ -83,13 +83,13 @@ fn targets_and_the_own_namespace_are_compared() {
         ("d-e", some(&["e", "unknown", "x"])),
     ];
     let expected: Vec<_> = expected.into_iter().map(|(pair, shared)| (pair.to_owned(), shared)).collect();
-    assert_eq!(told(&Intersections::of(&reader)), expected);
+    assert_eq!(told(&Intersections::from_world(&reader)), expected);
 }
 
 #[test]
 fn two_global_groups_share_everything() {
     let world = world([group("a", &json!({}), "", ""), group("b", &json!({"selector": {}}), "", "")]);
-    assert_eq!(told(&Intersections::of(&Reader::new(&world))), [("a-b".to_owned(), None)]);
+    assert_eq!(told(&Intersections::from_world(&Reader::new(&world))), [("a-b".to_owned(), None)]);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn apis_are_claimed_by_annotations_and_by_members() {
         group("d", &targeting(&["elsewhere"]), "Rose.v1.x.io", "2026-01-01T00:00:00Z"),
     ]);
     let reader = Reader::new(&world);
-    let intersections = Intersections::of(&reader);
+    let intersections = Intersections::from_world(&reader);
     let (ab, bc) = (Pair { a: 0, b: 1 }, Pair { a: 1, b: 2 });
     let clashes: Vec<_> = intersections.clashes().into_iter().map(|c| (c.pair, c.apis.join(" "))).collect();
     assert_eq!(clashes, [(ab, "Rose.v1.x.io Tulip.v1.x.io".to_owned()), (bc, "Lily.v1.x.io".to_owned())]);
@@ -138,7 +138,7 @@ fn every_row_of_the_table() {
             group("c", &targeting(&["c"]), rose, ""),
         ]);
         let reader = Reader::new(&world);
-        let fates = Intersections::of(&reader).fates(0);
+        let fates = Intersections::from_world(&reader).fates(0);
         let [fate] = &fates[..] else { panic!("{fates:?}") };
         assert_eq!(fate.row, expected, "{own:?} {is_static} {rival:?}");
         let others = if rival.is_empty() { BTreeSet::new() } else { BTreeSet::from([1]) };
@@ -168,7 +168,7 @@ fn members_are_csvs_that_support_the_targets() {
         csv("d", &["Rose"]),
     ]);
     let reader = Reader::new(&world);
-    let intersections = Intersections::of(&reader);
+    let intersections = Intersections::from_world(&reader);
     assert!(intersections.scopes().iter().all(|scope| scope.members.is_empty()));
     assert_eq!(intersections.clashes(), []);
 }
@@ -206,7 +206,7 @@ proptest! {
         let objects = objects(&groups);
         let world = world(objects.clone());
         let reader = Reader::new(&world);
-        let all = Intersections::of(&reader);
+        let all = Intersections::from_world(&reader);
         let n = all.scopes().len();
         let mut expected = Vec::new();
         for a in 0..n {
@@ -227,7 +227,7 @@ proptest! {
         prop_assert!(clashes.iter().all(|clash| clash.apis == all.contested(clash.pair)));
         for at in 0..n {
             for fate in all.fates(at) {
-                let row = match provision(&reader, Group::of(all.scopes()[at].group.json), fate.csv) {
+                let row = match provision(&reader, Group::new(all.scopes()[at].group.json), fate.csv) {
                     // Here the older group keeps the APIs where in OLM the order of processing decides.
                     Provision::Settled => vec![ApiConflict::Continue, ApiConflict::Remove],
                     Provision::Annotate(_) => vec![ApiConflict::Add, ApiConflict::Remove],
@@ -239,7 +239,7 @@ proptest! {
         }
         // The order of observation does not matter either.
         let backwards = self::world(objects.into_iter().rev());
-        prop_assert_eq!(Intersections::of(&Reader::new(&backwards)).clashes(), clashes);
+        prop_assert_eq!(Intersections::from_world(&Reader::new(&backwards)).clashes(), clashes);
     }
 }
 
@@ -249,7 +249,7 @@ fn groups_that_share_many_namespaces_are_compared_as_a_whole() {
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
     let world = world(all.iter().map(|name| group(name, &targeting(&all), "Rose.v1.x.io", "")));
     let reader = Reader::new(&world);
-    let intersections = Intersections::of(&reader);
+    let intersections = Intersections::from_world(&reader);
     assert_eq!(intersections.pairs().len(), 300 * 299 / 2);
     assert_eq!(intersections.clashes().len(), 300 * 299 / 2);
 }

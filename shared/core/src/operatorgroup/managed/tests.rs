@@ -45,7 +45,7 @@ fn every_relation_of_targets() {
         (&[""], &["a"], Relation::Around),
         (&["a", "b"], &["b", "c"], Relation::Partly),
     ] {
-        assert_eq!(Relation::of(&set(new), &set(old)), expected, "{new:?} {old:?}");
+        assert_eq!(Relation::between(&set(new), &set(old)), expected, "{new:?} {old:?}");
     }
 }
 

@@ -304,7 +304,7 @@ impl<'i> Context<'_, 'i> {
         let mut offers: Vec<Offer<'i>> = Vec::new();
         for catalog in &self.inputs.catalogs {
             let entries = catalog.snapshot.package(package).into_iter().flat_map(Package::entries);
-            offers.extend(entries.map(|e| Offer::of(*catalog, e)));
+            offers.extend(entries.map(|e| Offer::new(*catalog, e)));
         }
         offers.sort_by(|a, b| newest_first(a.entry, b.entry));
         offers

@@ -46,7 +46,7 @@ fn agree(edges: &[Edges]) -> Result<(), TestCaseError> {
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let snapshot = catalog(&lines);
     let Some(channel) = snapshot.channel("rose", "stable") else { return Ok(()) };
-    let graph = Graph::of(channel);
+    let graph = Graph::new(channel);
     for at in 0..9 {
         let (there, subscription) = (format!("rose.v{at}.0.0 stable"), format!("mine rose stable at=rose.v{at}.0.0"));
         let subscriptions = wanted(&[&subscription]);

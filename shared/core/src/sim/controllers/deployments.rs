@@ -28,7 +28,7 @@ const NO_DEADLINE: i64 = i32::MAX as i64;
 
 pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
     for deployment in server.pick("apps", "Deployment", |deployment| !is_deleting(deployment)) {
-        Rollout::of(server, deployment).step(server, now);
+        Rollout::new(server, deployment).step(server, now);
     }
 }
 
@@ -41,7 +41,7 @@ struct Rollout {
 }
 
 impl Rollout {
-    fn of(server: &ApiServer, deployment: Value) -> Self {
+    fn new(server: &ApiServer, deployment: Value) -> Self {
         let owned = |set: &&Value| {
             list(set, &["metadata", "ownerReferences"])
                 .iter()

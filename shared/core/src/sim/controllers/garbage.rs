@@ -115,7 +115,7 @@ fn collect(server: &mut ApiServer, dependent: &Value, now: Timestamp) {
 fn set_owners(server: &mut ApiServer, object: &Value, kept: Vec<Value>, now: Timestamp) {
     let owners = if kept.is_empty() { Value::Null } else { kept.into() };
     let patch = serde_json::json!({"metadata": {"ownerReferences": owners, "uid": uid(object)}});
-    let _ = server.patch(&ObjectRef::of(object), Patch::Merge(patch), None, now);
+    let _ = server.patch(&ObjectRef::from_object(object), Patch::Merge(patch), None, now);
 }
 
 /// Removes the references to an owner that was deleted with `Orphan` from its dependents.
@@ -137,7 +137,7 @@ fn blocked(server: &ApiServer, owner: &Value) -> bool {
 }
 
 fn drop_finalizer(server: &mut ApiServer, object: &Value, finalizer: &str, now: Timestamp) {
-    let Some(mut current) = server.get(&ObjectRef::of(object)).cloned() else { return };
+    let Some(mut current) = server.get(&ObjectRef::from_object(object)).cloned() else { return };
     let mut finalizers = list(&current, &["metadata", "finalizers"]).to_vec();
     finalizers.retain(|f| f != finalizer);
     map_mut(&mut current, &["metadata"]).insert("finalizers".into(), finalizers.into());

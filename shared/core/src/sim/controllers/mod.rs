@@ -66,7 +66,7 @@ impl ApiServer {
     /// Deletes the object with this uid and resource version.
     fn delete_exactly(&mut self, object: &Value, propagation: Propagation, now: Timestamp) {
         let preconditions = Preconditions { uid: Some(uid(object).to_owned()), resource_version: None };
-        let _ = self.delete(&ObjectRef::of(object), &preconditions, propagation, now);
+        let _ = self.delete(&ObjectRef::from_object(object), &preconditions, propagation, now);
     }
 }
 

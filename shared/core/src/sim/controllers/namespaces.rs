@@ -31,7 +31,7 @@ fn furnish(server: &mut ApiServer, namespace: &str, now: Timestamp) {
         "metadata": {"name": ROOT_CA, "namespace": namespace, "annotations": {"kubernetes.io/description": "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters."}},
     });
     for object in [account, root] {
-        if !server.store.contains(&Key::of(&object)) {
+        if !server.store.contains(&Key::from_object(&object)) {
             let _ = server.create(object, now);
         }
     }

@@ -2,7 +2,7 @@ use super::*;
 use crate::sim::Patch;
 
 fn apply(server: &mut ApiServer, manager: &str, force: bool, object: Value) -> Result<Value, Status> {
-    let target = ObjectRef::of(&object);
+    let target = ObjectRef::from_object(&object);
     server.patch(&target, Patch::Apply { object, manager: manager.into(), force }, None, now())
 }
 
@@ -15,7 +15,7 @@ fn an_apply_creates_absent_fields_and_removes_released_ones() {
     let mut server = server();
     let made = apply(&mut server, "me", false, labelled(json!({"a": "1", "b": "2"}))).expect("created");
     let patch = Patch::Merge(json!({"metadata": {"labels": {"c": "3"}}}));
-    server.patch(&ObjectRef::of(&made), patch, None, now()).expect("patched");
+    server.patch(&ObjectRef::from_object(&made), patch, None, now()).expect("patched");
     let applied = apply(&mut server, "me", false, labelled(json!({"a": "1"}))).expect("applied");
     assert_eq!(applied["metadata"]["labels"], json!({"a": "1", "c": "3"}));
     server.drain();

@@ -125,7 +125,8 @@ fn custom_resources_are_replaced_only_with_a_resource_version() {
             "roses.example.com \"r\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update"
         )
     );
-    let refused = server.patch(&ObjectRef::of(&made), Patch::Strategic(json!({})), None, now()).expect_err("strategic");
+    let refused =
+        server.patch(&ObjectRef::from_object(&made), Patch::Strategic(json!({})), None, now()).expect_err("strategic");
     assert_eq!(refused.reason, "UnsupportedMediaType");
 }
 
@@ -172,7 +173,7 @@ fn a_deleted_definition_deletes_its_objects() {
     let going = server.delete(&target, &Preconditions::default(), Propagation::Background, now()).expect("deleted");
     assert!(going.is_some(), "it waits for its objects");
     settle(&mut server, now());
-    assert!(server.get(&target).is_none() && server.get(&ObjectRef::of(&made)).is_none());
+    assert!(server.get(&target).is_none() && server.get(&ObjectRef::from_object(&made)).is_none());
     assert!(server.create(rose(json!({"colour": "red"})), now()).expect_err("not served").is_not_found());
 }
 

@@ -106,7 +106,7 @@ fn a_complete_list_limits_the_served_kinds_and_an_incomplete_one_leaves_them_unk
     let listed = [("apps", "v1", "Deployment"), ("metrics.k8s.io", "v1beta1", "PodMetrics")];
     let listed = listed.map(|(group, version, kind)| (Gvk::new(group, version, kind), Some(true)));
     server.serve(&BTreeMap::from(listed), true);
-    assert_eq!(server.discover("", "v1"), Discovery::of(BTreeMap::new()));
+    assert_eq!(server.discover("", "v1"), Discovery::new(BTreeMap::new()));
     assert_eq!(server.discover("metrics.k8s.io", "v1beta1").is_namespaced("PodMetrics"), Some(true));
     assert_eq!(server.discover("apps", "v1").serves("Scale"), Ok(true));
     server.know_kinds_in_part();

@@ -64,7 +64,7 @@ impl std::fmt::Debug for Deed {
             Self::Install(csv) => {
                 let asks = !csv["spec"]["install"]["spec"]["permissions"].is_null();
                 let modes: Vec<_> = object::list(csv, &["spec", "installModes"]).iter().map(|m| &m["type"]).collect();
-                write!(f, "install {} for {}, permissions: {asks}", ObjectRef::of(csv), json!(modes))
+                write!(f, "install {} for {}, permissions: {asks}", ObjectRef::from_object(csv), json!(modes))
             }
             Self::Patch(target, patch) => write!(f, "patch {target} {patch}"),
             Self::Delete(target) => write!(f, "delete {target}"),
@@ -256,7 +256,7 @@ fn spoil(simulation: &mut Simulation, number: usize, how: Spoiling) {
         return;
     }
     let victim = &made[number % made.len()];
-    let target = ObjectRef::of(victim);
+    let target = ObjectRef::from_object(victim);
     let patch = match (how, target.gvk.kind.as_str()) {
         (Spoiling::Delete, _) => {
             let _ = simulation.delete(&target);
@@ -290,9 +290,9 @@ fn heal(simulation: &mut Simulation) {
     for group in groups {
         let reader = Reader::new(simulation.planner().world());
         let namespace = object::namespace(&group);
-        if membership::wanted_targets(&reader, Group::of(&group)).is_err() {
+        if membership::wanted_targets(&reader, Group::new(&group)).is_err() {
             let spec = json!({ "spec": { "targetNamespaces": [namespace], "selector": null } });
-            simulation.patch(&ObjectRef::of(&group), Patch::Merge(spec), None).expect("a valid group");
+            simulation.patch(&ObjectRef::from_object(&group), Patch::Merge(spec), None).expect("a valid group");
         }
         let account = object::text(&group, &["spec", "serviceAccountName"]);
         if !account.is_empty() {
@@ -332,7 +332,7 @@ fn begin_anew(simulation: &Simulation) -> Simulation {
         fresh.apply(plain(&config)).expect("a configuration");
     }
     let mut groups = of_kind("OperatorGroup");
-    groups.sort_by_key(|g| (g["metadata"]["creationTimestamp"].to_string(), ObjectRef::of(g)));
+    groups.sort_by_key(|g| (g["metadata"]["creationTimestamp"].to_string(), ObjectRef::from_object(g)));
     for group in groups {
         let mut new = plain(&group);
         new["metadata"]["annotations"] =
@@ -366,10 +366,10 @@ fn picture(simulation: &Simulation) -> Picture {
             .map(|c| format!("{}/{}", object::text(c, &["type"]), object::text(c, &["reason"])))
             .collect();
         let seen = json!({
-            "targets": Group::of(group).targets(), "conditions": conditions, "apis": Group::of(group).provided().to_string(),
+            "targets": Group::new(group).targets(), "conditions": conditions, "apis": Group::new(group).provided().to_string(),
             "account": group["status"]["serviceAccountRef"]["name"],
         });
-        let name = ObjectRef::of(group).to_string();
+        let name = ObjectRef::from_object(group).to_string();
         uids.insert(format!("olm.operatorgroup.uid/{}", object::uid(group)), name.clone());
         picture.insert(name, seen);
     }
@@ -378,7 +378,7 @@ fn picture(simulation: &Simulation) -> Picture {
             .map(|(key, value)| (uids.get(key).map_or(key, String::as_str), value))
             .filter(|(key, _)| *key != "kubernetes.io/metadata.name")
             .collect();
-        picture.insert(ObjectRef::of(namespace).to_string(), json!(labels));
+        picture.insert(ObjectRef::from_object(namespace).to_string(), json!(labels));
     }
     let copies = objects(simulation, |o| object::text(o, &["kind"]) == "ClusterServiceVersion" && !is_original(o));
     let originals = || reader.all(&kind::CLUSTER_SERVICE_VERSION).map(|o| o.json()).filter(|csv| is_original(csv));
@@ -407,17 +407,17 @@ fn picture(simulation: &Simulation) -> Picture {
                 }
             }
         }
-        picture.insert(ObjectRef::of(csv).to_string(), seen);
+        picture.insert(ObjectRef::from_object(csv).to_string(), seen);
     }
     for role in reader.all(&kind::CLUSTER_ROLE).map(|o| o.json()) {
         if object::label(role, "olm.owner.kind") == Some("OperatorGroup") {
             let seen = json!({ "labels": role["metadata"]["labels"], "rule": role["aggregationRule"] });
-            picture.insert(ObjectRef::of(role).to_string(), seen);
+            picture.insert(ObjectRef::from_object(role).to_string(), seen);
         }
     }
     for config in reader.all(&kind::OLM_CONFIG).map(|o| o.json()) {
         let told = object::list(config, &["status", "conditions"]).iter().map(|c| c["message"].clone());
-        picture.insert(ObjectRef::of(config).to_string(), told.collect());
+        picture.insert(ObjectRef::from_object(config).to_string(), told.collect());
     }
     for gk in [kind::CLUSTER_ROLE, kind::CLUSTER_ROLE_BINDING, kind::ROLE, kind::ROLE_BINDING] {
         for rights in reader.all(&gk).map(|o| o.json()) {
@@ -427,7 +427,7 @@ fn picture(simulation: &Simulation) -> Picture {
                     .json(&kind::CLUSTER_SERVICE_VERSION, namespace.unwrap_or_default(), owner.unwrap_or_default())
                     .is_none()
             {
-                picture.insert(format!("stray {}", ObjectRef::of(rights)), json!(true));
+                picture.insert(format!("stray {}", ObjectRef::from_object(rights)), json!(true));
             }
         }
     }
@@ -436,7 +436,7 @@ fn picture(simulation: &Simulation) -> Picture {
         let original = reader.json(&kind::CLUSTER_SERVICE_VERSION, owner, object::name(copy));
         let runs = original.is_some_and(|o| is_original(o) && object::text(o, &["status", "phase"]) == "Succeeded");
         if original.is_none_or(|o| !is_original(o)) {
-            picture.insert(format!("stray {}", ObjectRef::of(copy)), json!(true));
+            picture.insert(format!("stray {}", ObjectRef::from_object(copy)), json!(true));
         }
         if runs {
             let original = original.expect("it runs");
@@ -457,7 +457,7 @@ fn picture(simulation: &Simulation) -> Picture {
             for kind in [kind::CLUSTER_ROLE, kind::CLUSTER_ROLE_BINDING] {
                 let found = reader.json(&kind, "", &role_name(object::namespace(csv), object::name(csv)));
                 let seen = found.map_or(json!(null), |o| json!([o["metadata"]["labels"], o["rules"], o["subjects"]]));
-                picture.insert(format!("{kind} of {}", ObjectRef::of(csv)), seen);
+                picture.insert(format!("{kind} of {}", ObjectRef::from_object(csv)), seen);
             }
         }
     }
@@ -492,7 +492,7 @@ fn rest(simulation: &mut Simulation) -> Result<(), TestCaseError> {
 
 fn told(happening: &Happening) -> String {
     let (WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object)) = &happening.change;
-    format!("{:?} {}", happening.actor, ObjectRef::of(object))
+    format!("{:?} {}", happening.actor, ObjectRef::from_object(object))
 }
 
 fn play(deeds: Vec<(Deed, bool)>, crashes: bool) -> Result<(), TestCaseError> {

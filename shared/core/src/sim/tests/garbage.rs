@@ -2,7 +2,7 @@ use super::*;
 use crate::api::object::{is_deleting, list, owner_reference};
 
 fn is_there(server: &ApiServer, object: &Value) -> bool {
-    server.get(&ObjectRef::of(object)).is_some()
+    server.get(&ObjectRef::from_object(object)).is_some()
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn foreground_deletion_waits_for_the_dependents_that_block_it() {
     settle(&mut server, now());
     assert!(is_deleting(&current(&server, &child)) && is_there(&server, &owner));
     let patch = super::super::Patch::Merge(json!({"metadata": {"finalizers": null}}));
-    server.patch(&ObjectRef::of(&child), patch, None, now()).expect("released");
+    server.patch(&ObjectRef::from_object(&child), patch, None, now()).expect("released");
     settle(&mut server, now());
     assert!(!is_there(&server, &child) && !is_there(&server, &owner));
 }

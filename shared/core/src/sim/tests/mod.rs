@@ -63,7 +63,7 @@ fn reference(api_version: &str, kind: &str, name: &str) -> ObjectRef {
 }
 
 fn delete(server: &mut ApiServer, object: &Value, propagation: Propagation) -> Option<Value> {
-    server.delete(&ObjectRef::of(object), &Preconditions::default(), propagation, now()).expect("deleted")
+    server.delete(&ObjectRef::from_object(object), &Preconditions::default(), propagation, now()).expect("deleted")
 }
 
 /// Returns code, reason and message.
@@ -72,5 +72,5 @@ fn told(refusal: &Status) -> (u16, &str, &str) {
 }
 
 fn current(server: &ApiServer, object: &Value) -> Value {
-    server.get(&ObjectRef::of(object)).cloned().unwrap_or_default()
+    server.get(&ObjectRef::from_object(object)).cloned().unwrap_or_default()
 }

@@ -48,7 +48,7 @@ fn deleting_a_namespace_deletes_its_content() {
         "Some resources are remaining: configmaps. has 1 resource instances"
     );
     let patch = super::super::Patch::Merge(json!({"metadata": {"finalizers": null}}));
-    server.patch(&ObjectRef::of(&held), patch, None, now()).expect("released");
+    server.patch(&ObjectRef::from_object(&held), patch, None, now()).expect("released");
     settle(&mut server, now());
     assert_eq!(namespace(&server), Value::Null);
 }

@@ -3,7 +3,7 @@ use crate::api::object::{at as field, generation, resource_version, uid};
 use crate::sim::{Patch, WatchEvent};
 
 fn merge(server: &mut ApiServer, object: &Value, patch: Value) -> Result<Value, Status> {
-    server.patch(&ObjectRef::of(object), Patch::Merge(patch), None, now())
+    server.patch(&ObjectRef::from_object(object), Patch::Merge(patch), None, now())
 }
 
 #[test]
@@ -13,7 +13,7 @@ fn a_created_object_gets_the_fields_of_the_server() {
     assert_eq!(uid(&made).len(), 36);
     assert_eq!(field(&made, &["metadata", "creationTimestamp"]), "2026-11-21T12:00:00Z");
     assert!(!resource_version(&made).is_empty());
-    assert_eq!(server.get(&ObjectRef::of(&made)), Some(&made));
+    assert_eq!(server.get(&ObjectRef::from_object(&made)), Some(&made));
     assert_eq!(server.drain(), [WatchEvent::Added(made.into())]);
 }
 
@@ -164,7 +164,7 @@ fn finalizers_block_a_deletion_until_they_are_removed() {
     assert!(refused.message.contains("no new finalizers can be added if the object is being deleted"), "{refused}");
     server.drain();
     merge(&mut server, &made, json!({"metadata": {"finalizers": null}})).expect("released");
-    assert_eq!(server.get(&ObjectRef::of(&made)), None);
+    assert_eq!(server.get(&ObjectRef::from_object(&made)), None);
     let events = server.drain();
     let [WatchEvent::Deleted(last)] = events.as_slice() else { panic!("{events:?}") };
     assert_ne!(resource_version(last), resource_version(&held));
@@ -174,7 +174,7 @@ fn finalizers_block_a_deletion_until_they_are_removed() {
 fn preconditions_guard_a_deletion() {
     let mut server = server();
     let made = create(&mut server, config_map("a", &[]));
-    let target = ObjectRef::of(&made);
+    let target = ObjectRef::from_object(&made);
     for preconditions in [
         Preconditions { uid: Some("x".into()), resource_version: None },
         Preconditions { uid: None, resource_version: Some("1".into()) },

@@ -180,10 +180,10 @@ fn check(simulation: &Simulation) -> Result<(), TestCaseError> {
         .map(|csv| (*csv, membership::group_of(&reader, csv).expect("a running operator is a member")))
         .collect();
     for (csv, group) in &running {
-        let provided = Apis::of(csv);
+        let provided = Apis::from_csv(csv);
         prop_assert!(provided.0.is_subset(&group.provided().0), "{} is not named by its group", object::name(csv));
         for (other, others) in running.iter().filter(|(_, others)| others.namespace() != group.namespace()) {
-            let both = provided.clone().intersection(&Apis::of(other));
+            let both = provided.clone().intersection(&Apis::from_csv(other));
             prop_assert!(both == Apis::default() || !group.intersects(*others), "{csv} and {other} conflict");
         }
         let mut offered: BTreeSet<&str> = group.targets();
@@ -249,7 +249,7 @@ proptest! {
         let (mut one, mut other) = (one, other);
         one["status"] = json!({ "namespaces": targets.0 });
         other["status"] = json!({ "namespaces": targets.1 });
-        prop_assert_eq!(Group::of(&one).intersects(Group::of(&other)), Group::of(&other).intersects(Group::of(&one)));
-        prop_assert!(Group::of(&one).intersects(Group::of(&one)), "its own namespace always counts");
+        prop_assert_eq!(Group::new(&one).intersects(Group::new(&other)), Group::new(&other).intersects(Group::new(&one)));
+        prop_assert!(Group::new(&one).intersects(Group::new(&one)), "its own namespace always counts");
     }
 }

@@ -338,7 +338,7 @@ fn the_content_of_a_tag_is_installed_only_if_approved() {
     simulation.apply(subscription("rose", "Manual", "")).unwrap();
     simulation.give_bundle(IMAGE, Unpacked::Content(explained.clone()));
     rest(&mut simulation);
-    let plan = object::ObjectRef::of(of_kind(&simulation, "InstallPlan")[0]);
+    let plan = object::ObjectRef::from_object(of_kind(&simulation, "InstallPlan")[0]);
     let approved = json!({ "rose.v1.0.0": explained.digest() }).to_string();
     let annotated = json!({ "metadata": { "annotations": { "kubectl-olm/approved-content": approved } } });
     simulation.patch(&plan, crate::sim::Patch::Merge(annotated), None).unwrap();
@@ -489,7 +489,7 @@ fn a_bundle_unpacked_by_a_job_is_installed_after_the_job_is_deleted() {
     simulation.settle(SignedDuration::from_secs(10));
     assert!(story(&simulation).contains("RequiresApproval"), "{}", story(&simulation));
     // The Job is deleted five minutes after its end.
-    let job = object::ObjectRef::of(in_olm(&simulation, "batch", "Job")[0]);
+    let job = object::ObjectRef::from_object(in_olm(&simulation, "batch", "Job")[0]);
     simulation.delete(&job).unwrap();
     let mut plan = of_kind(&simulation, "InstallPlan")[0].clone();
     plan["spec"]["approved"] = true.into();
@@ -509,7 +509,7 @@ fn a_failed_job_is_reported_and_retried_as_the_group_specifies() {
         "type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit",
         "lastTransitionTime": object::time(simulation.now()),
     }] } });
-    let job = object::ObjectRef::of(in_olm(&simulation, "batch", "Job")[0]);
+    let job = object::ObjectRef::from_object(in_olm(&simulation, "batch", "Job")[0]);
     simulation.patch(&job, Patch::Merge(failed), Some("status")).unwrap();
     simulation.settle(SignedDuration::from_secs(10));
     let why = "Bundle unpacking failed - BackoffLimitExceeded: Job has reached the specified backoff limit. Auto-retry in ~5 min";

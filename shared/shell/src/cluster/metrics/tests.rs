@@ -61,7 +61,7 @@ fn all() -> Metrics {
             csv("tulip.v1", "Failed", "with \"quotes\", a \\ and\na line"),
         ],
         install_plans: 3,
-        subscriptions: vec![SubscriptionState::of(&subscription("garden", "stable"))],
+        subscriptions: vec![SubscriptionState::from_object(&subscription("garden", "stable"))],
         catalog_sources: vec![catalog("down", false), catalog("main", true)],
     };
     metrics.counts().know(objects);

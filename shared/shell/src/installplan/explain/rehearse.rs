@@ -50,7 +50,7 @@ pub(super) async fn rehearse(seen: &ClusterState, writes: Vec<Write>) -> (Vec<He
     let mut heard = Vec::new();
     let mut asked: Vec<(ObjectRef, Write, Right)> = Vec::new();
     for write in writes {
-        let target = ObjectRef::of(&write.object);
+        let target = ObjectRef::from_object(&write.object);
         let serves = seen.served.serves(&target.gvk);
         let right = match write.hindrance(&Reader::new(&seen.world), serves, knows_namespaces) {
             None => right(api, &target, &write).await,

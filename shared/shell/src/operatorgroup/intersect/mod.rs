@@ -94,7 +94,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         Ok::<_, CliError>((seen, is_complete && is_resolved))
     })?;
     let world = Reader::new(&seen.world);
-    let all = Intersections::of(&world);
+    let all = Intersections::from_world(&world);
     for group in all.scopes().iter().map(|scope| scope.group) {
         for fault in form::faults(group.json) {
             printer.warn(format_args!(
