@@ -87,16 +87,16 @@ impl Parsed {
 
     /// Returns the number of parsed values that stay in memory.
     pub fn values(&self) -> usize {
-        fn of(value: &Value) -> usize {
+        fn count(value: &Value) -> usize {
             match value {
-                Value::Array(items) => 1 + items.iter().map(of).sum::<usize>(),
-                Value::Object(fields) => 1 + fields.values().map(of).sum::<usize>(),
+                Value::Array(items) => 1 + items.iter().map(count).sum::<usize>(),
+                Value::Object(fields) => 1 + fields.values().map(count).sum::<usize>(),
                 _ => 1,
             }
         }
         let of_blob = |blob: &Blob| match &blob.kind {
             Kind::Bundle(bundle) => {
-                bundle.properties.iter().map(|p| 1 + of(&p.value)).sum::<usize>() + bundle.problems.len()
+                bundle.properties.iter().map(|p| 1 + count(&p.value)).sum::<usize>() + bundle.problems.len()
             }
             Kind::Channel(channel) => channel.entries.iter().map(|entry| 1 + entry.skips.len()).sum(),
             Kind::Deprecations(deprecations) => deprecations.entries.len(),

@@ -20,31 +20,31 @@ impl CatalogIndex {
 
 impl PackageBlobs {
     fn blobs(&self, level: MigrationLevel) -> impl Iterator<Item = Result<Meta, Finding>> {
-        let packages = self.packages.iter().map(|of| self.of(of));
+        let packages = self.packages.iter().map(|located| self.render(located));
         let mut channels: Vec<_> = self.channels.iter().collect();
         channels.sort_by(|a, b| a.blob.name.cmp(&b.blob.name));
         let mut bundles: Vec<_> = self.bundles.iter().collect();
         bundles.sort_by(|a, b| a.blob.name.cmp(&b.blob.name));
         let mut others: Vec<_> = self.others.iter().collect();
         others.sort_by(|a, b| a.blob.schema.cmp(&b.blob.schema));
-        let bundles = bundles.into_iter().map(move |of| {
-            of.bundle().map(|mut meta| {
+        let bundles = bundles.into_iter().map(move |located| {
+            located.bundle().map(|mut meta| {
                 level.migrate(&mut meta.0);
                 meta
             })
         });
         packages
-            .chain(channels.into_iter().map(|of| self.of(of)))
+            .chain(channels.into_iter().map(|located| self.render(located)))
             .chain(bundles)
-            .chain(others.into_iter().map(|of| read(&of.place, &of.source)))
-            .chain(self.deprecations.iter().map(|of| self.of(of)))
+            .chain(others.into_iter().map(|located| read(&located.place, &located.source)))
+            .chain(self.deprecations.iter().map(|located| self.render(located)))
     }
 
     /// Returns a blob with the changes of a filter.
-    fn of<T: Reduced>(&self, of: &Located<T>) -> Result<Meta, Finding> {
-        let mut meta = read(&of.place, &of.source)?;
+    fn render<T: Reduced>(&self, located: &Located<T>) -> Result<Meta, Finding> {
+        let mut meta = read(&located.place, &located.source)?;
         if self.is_reduced {
-            of.blob.apply(&mut meta.0);
+            located.blob.apply(&mut meta.0);
         }
         Ok(meta)
     }

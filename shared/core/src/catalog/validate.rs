@@ -40,29 +40,29 @@ pub(super) fn package(name: &str, blobs: &PackageBlobs) -> Vec<Finding> {
     let on_package = |place: &Place| at(place).about(format!("package {}", quote(name)));
     for other in duplicates {
         let finding =
-            on_package(&other.place).says("duplicate-package", format!("duplicate package {}", check.package));
+            on_package(&other.place).finding("duplicate-package", format!("duplicate package {}", check.package));
         check.add(finding.hint(format!("the other package is at {}", package.place)));
     }
     let on_package = on_package(&package.place);
     if name.is_empty() {
-        check.add(on_package.says("no-name", "config contains package with no name").hint("give it a name"));
+        check.add(on_package.finding("no-name", "config contains package with no name").hint("give it a name"));
     } else if let Some(why) = bad_label(name) {
-        check.add(on_package.says("bad-name", format!("invalid package name {}: [{why}]", check.package)));
+        check.add(on_package.finding("bad-name", format!("invalid package name {}: [{why}]", check.package)));
     }
     let default = &package.blob.default_channel;
     let known: Vec<String> = blobs.channels.iter().map(|c| quote(&c.blob.name)).collect();
     if default.is_empty() {
         let hint = format!("set defaultChannel to one of its channels: {}", known.join(", "));
-        check.add(on_package.says("no-default-channel", "default channel must be set").hint(hint));
+        check.add(on_package.finding("no-default-channel", "default channel must be set").hint(hint));
     } else if !blobs.channels.iter().any(|c| c.blob.name == *default) {
         // opm creates the channel, which is then empty.
         let on_channel = at(&package.place).about(format!("channel {} of package {}", quote(default), check.package));
         let hint = format!("set defaultChannel to one of the existing channels: {}", known.join(", "));
         let message = "channel must contain at least one bundle";
-        check.add(on_channel.says("unknown-default-channel", message).hint(hint));
+        check.add(on_channel.finding("unknown-default-channel", message).hint(hint));
     }
     if blobs.channels.is_empty() {
-        let finding = on_package.says("no-channel", "package must contain at least one channel");
+        let finding = on_package.finding("no-channel", "package must contain at least one channel");
         check.add(finding.hint("add an olm.channel blob that names the package"));
     }
     let bundles = check.bundles(&blobs.bundles);
@@ -72,7 +72,7 @@ pub(super) fn package(name: &str, blobs: &PackageBlobs) -> Vec<Finding> {
     for bundle in blobs.bundles.iter().filter(|b| !entries.contains(b.blob.name.as_str())) {
         let message =
             format!("package {}, bundle {} not found in any channel entries", check.package, quote(&bundle.blob.name));
-        let finding = check.on_bundle(bundle).says("bundle-in-no-channel", message);
+        let finding = check.on_bundle(bundle).finding("bundle-in-no-channel", message);
         check.add(finding.hint("add it to the entries of a channel, or remove it"));
     }
     check.deprecations(blobs, &bundles);
@@ -91,7 +91,7 @@ impl On {
         Self(self.0.about(subject))
     }
 
-    fn says(&self, code: &'static str, message: impl Into<String>) -> Finding {
+    fn finding(&self, code: &'static str, message: impl Into<String>) -> Finding {
         Finding { code, message: message.into(), ..self.0.clone() }
     }
 }
@@ -121,21 +121,21 @@ impl Check<'_> {
         const HINT: &str = "add an olm.package blob for it, or correct the package's name";
         for of in &blobs.channels {
             let message = format!("unknown package {} for channel {}", self.package, quote(&of.blob.name));
-            self.add(self.on_channel(of).says("unknown-package", message).hint(HINT));
+            self.add(self.on_channel(of).finding("unknown-package", message).hint(HINT));
         }
         for of in &blobs.bundles {
             let message = match self.name {
                 "" => format!("package name must be set for bundle {}", quote(&of.blob.name)),
                 _ => format!("unknown package {} for bundle {}", self.package, quote(&of.blob.name)),
             };
-            self.add(self.on_bundle(of).says("unknown-package", message).hint(HINT));
+            self.add(self.on_bundle(of).finding("unknown-package", message).hint(HINT));
         }
         for of in &blobs.deprecations {
             let message = match self.name {
                 "" => "package name must be set for deprecation item".to_owned(),
                 _ => format!("cannot apply deprecations to an unknown package {}", self.package),
             };
-            self.add(at(&of.place).says("unknown-package", message).hint(HINT));
+            self.add(at(&of.place).finding("unknown-package", message).hint(HINT));
         }
     }
 
@@ -146,7 +146,7 @@ impl Check<'_> {
         for of in bundles {
             if let Some(other) = names.insert(&of.blob.name, &of.place) {
                 let message = format!("package {} has duplicate bundle {}", self.package, quote(&of.blob.name));
-                let finding = self.on_bundle(of).says("duplicate-bundle", message);
+                let finding = self.on_bundle(of).finding("duplicate-bundle", message);
                 self.add(finding.hint(format!("the other bundle is at {other}")));
                 continue;
             }
@@ -160,7 +160,7 @@ impl Check<'_> {
                 let mut names: Vec<&str> = of.iter().map(|of| of.blob.name.as_str()).collect();
                 names.sort_unstable();
                 let message = format!("duplicate versions found in bundles: [{{{version}: [{}]}}]", names.join(", "));
-                let finding = self.on_bundle(last).says("duplicate-version", message);
+                let finding = self.on_bundle(last).finding("duplicate-version", message);
                 self.add(finding.hint("give each bundle a version that differs in more than build metadata"));
             }
         }
@@ -171,14 +171,14 @@ impl Check<'_> {
     fn bundle(&mut self, of: &Located<BundleBlob>) -> Option<String> {
         let (on, name, bundle) = (self.on_bundle(of), quote(&of.blob.name), &of.blob);
         if bundle.name.is_empty() {
-            self.add(on.says("no-name", "name must be set").hint("give it the name of its CSV"));
+            self.add(on.finding("no-name", "name must be set").hint("give it the name of its CSV"));
         }
         if bundle.image.is_empty() && !bundle.has_objects {
-            let finding = on.says("no-image", "bundle image must be set");
+            let finding = on.finding("no-image", "bundle image must be set");
             self.add(finding.hint("set its image, or add its objects as olm.bundle.object properties"));
         }
         for (code, message) in &bundle.problems {
-            let finding = on.says(code, message);
+            let finding = on.finding(code, message);
             // Only tools that mirror images read the related images.
             self.add(if matches!(*code, "bad-optional-manifests" | "bad-related-image") {
                 finding.warning()
@@ -193,20 +193,20 @@ impl Check<'_> {
             let package = &self.package;
             let message =
                 format!("package {package} bundle {name} must have exactly 1 \"olm.package\" property, found {found}");
-            self.add(on.says("bundle-package", message));
+            self.add(on.finding("bundle-package", message));
             return None;
         };
         if text(of, &["packageName"]) != self.name {
             let other = quote(text(of, &["packageName"]));
             let message = format!("package {} does not match \"olm.package\" property {other}", self.package);
-            self.add(on.says("bundle-package", message));
+            self.add(on.finding("bundle-package", message));
         }
         let (version, release) = (text(of, &["version"]), text(of, &["release"]));
         let parsed = match version::parse(version) {
             Ok(parsed) => parsed,
             Err(e) => {
                 let message = format!("error parsing bundle {name} version {}: {e}", quote(version));
-                let finding = on.says("bad-version", message);
+                let finding = on.finding("bad-version", message);
                 self.add(finding.hint("use major.minor.patch, without a leading v"));
                 return None;
             }
@@ -216,15 +216,15 @@ impl Check<'_> {
         }
         if let Err(why) = check_release(release) {
             let message = format!("error parsing bundle {name} release version {}: {why}", quote(release));
-            self.add(on.says("bad-release", message));
+            self.add(on.finding("bad-release", message));
         }
         if !parsed.build.is_empty() {
-            self.add(on.says("bad-release", "cannot use build metadata in version with a release version"));
+            self.add(on.finding("bad-release", "cannot use build metadata in version with a release version"));
         }
         let normal = format!("{}-v{version}-{release}", self.name);
         if bundle.name != normal {
             let message = format!("name {name} does not match normalized name {}", quote(&normal));
-            self.add(on.says("bad-release", message).hint("rename the bundle, or remove its release"));
+            self.add(on.finding("bad-release", message).hint("rename the bundle, or remove its release"));
         }
         Some(format!("{version}-{release}"))
     }
@@ -236,16 +236,16 @@ impl Check<'_> {
             let name = quote(&channel.name);
             if channel.name.is_empty() {
                 let message = format!("package {} contains channel with no name", self.package);
-                self.add(on.says("no-name", message).hint("give it a name"));
+                self.add(on.finding("no-name", message).hint("give it a name"));
             }
             if let Some(other) = names.insert(&channel.name, &of.place) {
                 let message = format!("package {} has duplicate channel {name}", self.package);
                 let hint = format!("merge its entries with those at {other}");
-                self.add(on.says("duplicate-channel", message).hint(hint));
+                self.add(on.finding("duplicate-channel", message).hint(hint));
                 continue;
             }
             if channel.entries.is_empty() {
-                let finding = on.says("empty-channel", "channel must contain at least one bundle");
+                let finding = on.finding("empty-channel", "channel must contain at least one bundle");
                 self.add(finding.hint("add entries, or remove the channel"));
                 continue;
             }
@@ -254,7 +254,7 @@ impl Check<'_> {
                 if !entries.insert(&entry.name) {
                     let (package, entry) = (&self.package, quote(&entry.name));
                     let message = format!("invalid package {package}, channel {name}: duplicate entry {entry}");
-                    self.add(on.says("duplicate-entry", message).hint("merge the two entries"));
+                    self.add(on.finding("duplicate-entry", message).hint("merge the two entries"));
                 }
                 self.entry(&on, entry);
             }
@@ -267,12 +267,12 @@ impl Check<'_> {
                     self.package,
                     missing.join(" ")
                 );
-                let finding = on.says("missing-bundle", message);
+                let finding = on.finding("missing-bundle", message);
                 self.add(finding.hint("add the bundles, or remove the entries"));
             }
             let nodes: Vec<Node<'_>> = channel.entries.iter().map(Node::from).collect();
             if let Err(message) = channel::check(&nodes) {
-                self.add(on.says("bad-graph", message).hint("correct replaces and skips of the entries"));
+                self.add(on.finding("bad-graph", message).hint("correct replaces and skips of the entries"));
             }
         }
     }
@@ -280,19 +280,19 @@ impl Check<'_> {
     fn entry(&mut self, on: &On, entry: &ChannelEntry) {
         let name = quote(&entry.name);
         if let Some(at) = entry.skips.iter().position(String::is_empty) {
-            self.add(on.says("bad-edge", format!("invalid bundle {name}: skip[{at}] is empty")));
+            self.add(on.finding("bad-edge", format!("invalid bundle {name}: skip[{at}] is empty")));
         }
         let range = &entry.skip_range;
         if let Some(e) = Range::parse(range).err().filter(|_| !range.is_empty()) {
             let message = format!("invalid bundle {name}: invalid skipRange {}: {e}", quote(range));
-            self.add(on.says("bad-edge", message).hint("write a range as \">=1.0.0 <1.2.0\""));
+            self.add(on.finding("bad-edge", message).hint("write a range as \">=1.0.0 <1.2.0\""));
         }
     }
 
     fn deprecations(&mut self, blobs: &PackageBlobs, bundles: &BTreeSet<&str>) {
         if let [first, second, ..] = &blobs.deprecations[..] {
             let message = format!("expected a maximum of one deprecation per package: {}", self.package);
-            let finding = at(&second.place).says("duplicate-deprecations", message);
+            let finding = at(&second.place).finding("duplicate-deprecations", message);
             self.add(finding.hint(format!("the other deprecation is at {}", first.place)));
         }
         let channels: BTreeSet<&str> = blobs.channels.iter().map(|c| c.blob.name.as_str()).collect();
@@ -302,7 +302,7 @@ impl Check<'_> {
             for (index, entry) in of.blob.entries.iter().enumerate() {
                 let is_new = seen.insert(&entry.reference);
                 if let Some(message) = self.deprecation(index, entry, is_new, &channels, bundles) {
-                    self.add(on.says("bad-deprecation", message));
+                    self.add(on.finding("bad-deprecation", message));
                 }
             }
         }

@@ -154,7 +154,7 @@ impl<'w> Work<'w> {
 
     /// Polls the image's tag when it is due.
     fn poll(&mut self, settings: &Settings) {
-        match poll::of(self.source, self.now) {
+        match poll::read(self.source, self.now) {
             poll::Poll::No => {}
             poll::Poll::Invalid(message) => self.complain("InvalidIntervalError", message),
             poll::Poll::Every { problem, due, delay } => {
@@ -200,7 +200,7 @@ impl<'w> Work<'w> {
             self.actions.push(Action::Ask(Question::Connect { namespace, name, target }));
         }
         if let Some(fact) = known {
-            self.tell(&target, fact);
+            self.record_connection(&target, fact);
         }
         match known {
             Some(CatalogFact { snapshot: Some(_), error: None, .. }) => {}
@@ -224,7 +224,7 @@ impl<'w> Work<'w> {
     }
 
     /// Sets the connection and its error in the status.
-    fn tell(&mut self, target: &Target, fact: &CatalogFact) {
+    fn record_connection(&mut self, target: &Target, fact: &CatalogFact) {
         match target {
             // A directory replaces what the CatalogSource specifies; OLM has no status for it.
             Target::Directory => return,

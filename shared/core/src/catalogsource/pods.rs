@@ -54,7 +54,7 @@ pub(super) fn serve(pods: &CatalogPods, world: &Reader<'_>, work: &mut Work<'_>)
     let pod = manifests.pod(account, restricted);
     let replaced = replace_pods(world, work, &pod);
     if !replaced && matches!(manifests.served, Served::Image(_)) {
-        update::look(world, work, &pod);
+        update::plan(world, work, &pod);
     }
     let service = manifests.service();
     let hash = object::label(&service, SERVICE_HASH).map(str::to_owned);

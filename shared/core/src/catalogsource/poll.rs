@@ -28,7 +28,7 @@ pub(super) enum Poll {
 }
 
 /// Returns the polling that a CatalogSource specifies, at this time.
-pub(super) fn of(source: &Value, now: Timestamp) -> Poll {
+pub(super) fn read(source: &Value, now: Timestamp) -> Poll {
     let poll = object::at(source, &["spec", "updateStrategy", "registryPoll"]);
     let is_image =
         object::text(source, &["spec", "sourceType"]) == "grpc" && !object::text(source, &["spec", "image"]).is_empty();
@@ -79,13 +79,13 @@ mod tests {
             due: due.parse().unwrap(),
             delay: SignedDuration::from_mins(minutes),
         };
-        assert_eq!(of(&source(json!({ "interval": "90m" }), None), now), every("2026-01-01T01:30:00Z", 15));
+        assert_eq!(read(&source(json!({ "interval": "90m" }), None), now), every("2026-01-01T01:30:00Z", 15));
         assert_eq!(
-            of(&source(json!({ "interval": "10m" }), Some("2026-01-01T00:55:00Z")), now),
+            read(&source(json!({ "interval": "10m" }), Some("2026-01-01T00:55:00Z")), now),
             every("2026-01-01T01:05:00Z", 5)
         );
-        assert!(matches!(of(&source(json!({}), None), now), Poll::Invalid(_)));
-        assert!(matches!(of(&source(json!({ "interval": "" }), None), now), Poll::Every { problem: Some(_), .. }));
-        assert_eq!(of(&source(Value::Null, None), now), Poll::No);
+        assert!(matches!(read(&source(json!({}), None), now), Poll::Invalid(_)));
+        assert!(matches!(read(&source(json!({ "interval": "" }), None), now), Poll::Every { problem: Some(_), .. }));
+        assert_eq!(read(&source(Value::Null, None), now), Poll::No);
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn labelled<'w>(world: &Reader<'w>, source: &Value, label: &str) -> i
 }
 
 /// Starts such a pod when polling is due, and decides about an existing one. `wanted` is the serving pod.
-pub(super) fn look(world: &Reader<'_>, work: &mut Work<'_>, wanted: &Value) {
+pub(super) fn plan(world: &Reader<'_>, work: &mut Work<'_>, wanted: &Value) {
     let candidates: Vec<&Value> = labelled(world, work.source, UPDATE).collect();
     if candidates.is_empty() && work.due {
         let mut pod = wanted.clone();

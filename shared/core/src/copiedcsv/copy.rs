@@ -62,7 +62,7 @@ impl<'a> Pattern<'a> {
 
     /// Returns what a copy lacks.
     pub(super) fn compare(&self, copy: &Object) -> Flaw {
-        match copy.says() {
+        match copy.digest() {
             // First, because nearly all of many copies are equal.
             Some(found) if found == self.digest => Flaw::None,
             _ if object::is_deleting(copy.json()) => Flaw::None,
@@ -85,7 +85,7 @@ impl<'a> Pattern<'a> {
     }
 
     /// Returns the write that updates the status of a copy.
-    pub(super) fn tell(&self, copy: &Value) -> Action {
+    pub(super) fn update_status(&self, copy: &Value) -> Action {
         let mut new = copy.clone();
         object::map_mut(&mut new, &[]).insert("status".to_owned(), self.status.clone());
         Action::UpdateStatus(new)
@@ -120,13 +120,8 @@ fn filtered(original: &Value, part: &str, keep: impl Fn(&str) -> bool) -> Map<St
         .collect()
 }
 
-/// The status of a copy, for tests.
-#[cfg(test)]
-pub(super) fn told(original: &Value) -> Value {
-    status_of(original)
-}
-
-fn status_of(original: &Value) -> Value {
+/// Returns the status of a copy.
+pub(super) fn status_of(original: &Value) -> Value {
     let mut status = object::at(original, &["status"]).clone();
     let namespace = object::namespace(original);
     let fields = object::map_mut(&mut status, &[]);

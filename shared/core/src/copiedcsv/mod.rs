@@ -88,7 +88,7 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
                 Flaw::None => {}
                 _ if !takes_objects(world, namespace) => {}
                 Flaw::Content => plan.actions.push(pattern.mend(copy.json())),
-                Flaw::Status => plan.actions.push(pattern.tell(copy.json())),
+                Flaw::Status => plan.actions.push(pattern.update_status(copy.json())),
             },
             None if accepts_copy(world, namespace, &key.name) => {
                 plan.actions.push(Action::Create(pattern.make(namespace)));

@@ -23,12 +23,12 @@ fn overlaid(live: &Value, desired: &Value) -> Value {
         match wanted {
             Value::Object(parts) => {
                 for (part, wanted) in parts {
-                    if !says(object::at(&new, &[field, part]), part, wanted) {
+                    if !matches(object::at(&new, &[field, part]), part, wanted) {
                         object::map_mut(&mut new, &[field]).insert(part.clone(), wanted.clone());
                     }
                 }
             }
-            _ if !says(object::at(&new, &[field]), field, wanted) => {
+            _ if !matches(object::at(&new, &[field]), field, wanted) => {
                 object::map_mut(&mut new, &[]).insert(field.clone(), wanted.clone());
             }
             _ => {}
@@ -39,14 +39,14 @@ fn overlaid(live: &Value, desired: &Value) -> Value {
 
 /// Returns whether a field has the wanted value. Defaults are not a difference, except in a selector, where they change the
 /// selection.
-fn says(actual: &Value, field: &str, wanted: &Value) -> bool {
+fn matches(actual: &Value, field: &str, wanted: &Value) -> bool {
     match (actual, wanted) {
         _ if field.to_ascii_lowercase().ends_with("selector") => actual == wanted,
         (Value::Object(actual), Value::Object(wanted)) => {
-            wanted.iter().all(|(field, wanted)| says(actual.get(field).unwrap_or(&Value::Null), field, wanted))
+            wanted.iter().all(|(field, wanted)| matches(actual.get(field).unwrap_or(&Value::Null), field, wanted))
         }
         (Value::Array(actual), Value::Array(wanted)) => {
-            actual.len() == wanted.len() && actual.iter().zip(wanted).all(|(a, w)| says(a, "", w))
+            actual.len() == wanted.len() && actual.iter().zip(wanted).all(|(a, w)| matches(a, "", w))
         }
         _ => object::covers(actual, wanted),
     }

@@ -83,7 +83,7 @@ impl Explanation {
             match answer {
                 Answer::Taken(kept) => {
                     self.dry_run.taken += 1;
-                    object.after = self.unshown.kept(&kept, &object.after);
+                    object.after = self.unshown.stored(&kept, &object.after);
                     if object.after == object.before {
                         (object.before, object.after, object.change) = (Value::Null, Value::Null, Change::Unchanged);
                     }

@@ -66,7 +66,7 @@ impl Unshown {
     }
 
     /// Returns an object as the API server would persist it, for display. `shown` is the displayed object so far.
-    pub(super) fn kept(&self, kept: &Value, shown: &Value) -> Value {
+    pub(super) fn stored(&self, kept: &Value, shown: &Value) -> Value {
         let mut kept = self.one(kept, None);
         if is_secret(&kept) {
             // Values that were not sent were added by the API server.
@@ -224,7 +224,7 @@ mod tests {
         let unshown = Unshown::default();
         let (old, new) = (secret(&json!({ "a": "YQ==", "b": "Yg==" })), secret(&json!({ "a": "YQ==", "b": "Yw==" })));
         let [_, shown] = unshown.shown(Some(&old), Some(&new));
-        let kept = unshown.kept(&secret(&json!({ "a": "YQ==", "b": "Yw==", "c": "ZA==" })), &shown.unwrap());
+        let kept = unshown.stored(&secret(&json!({ "a": "YQ==", "b": "Yw==", "c": "ZA==" })), &shown.unwrap());
         assert_eq!(kept["data"], json!({ "a": HIDDEN, "b": CHANGED, "c": CHANGED }));
     }
 

@@ -87,7 +87,7 @@ pub(super) fn mark(told: &mut Object, made: Option<&Value>) {
         return;
     }
     let after = if told.after.is_null() { made } else { Some(&told.after) };
-    let (mut after, before) = (after.map(of).unwrap_or_default(), of(&told.before));
+    let (mut after, before) = (after.map(marks_of).unwrap_or_default(), marks_of(&told.before));
     let kind = told.gvk.kind.as_str();
     if let Some(made) = made.filter(|_| ADMISSION.contains(&kind)) {
         let is_same = |field| object::at(made, &[field]) == object::at(&told.before, &[field]);
@@ -111,11 +111,15 @@ pub(super) fn mark_csv(told: &mut Object, new: &Value, old: Option<&Value>, own:
     let deployments = |csv: &'_ Value| Csv::new(csv).deployments().to_vec();
     let old_deployments = old.map(deployments).unwrap_or_default();
     let before = |name: &str| -> Marks {
-        old_deployments.iter().filter(|deployment| object::text(deployment, &["name"]) == name).flat_map(of).collect()
+        old_deployments
+            .iter()
+            .filter(|deployment| object::text(deployment, &["name"]) == name)
+            .flat_map(marks_of)
+            .collect()
     };
     let marks = deployments(new).into_iter().flat_map(|deployment| {
         let before = before(object::text(&deployment, &["name"]));
-        of(&deployment).into_iter().filter(|mark| !before.contains(mark)).collect::<Vec<_>>()
+        marks_of(&deployment).into_iter().filter(|mark| !before.contains(mark)).collect::<Vec<_>>()
     });
     let mut marks: Marks = marks.collect();
     let is_ordinary = |group: &str, resource: &str| {
@@ -167,7 +171,7 @@ fn admission_rules(csv: &Value, is_ordinary: &dyn Fn(&str, &str) -> bool) -> BTr
 }
 
 /// Returns the marks of an object.
-fn of(object: &Value) -> Marks {
+fn marks_of(object: &Value) -> Marks {
     let mut marks = BTreeSet::new();
     match object::kind(object) {
         "Secret" if TOKENS.contains(&object::text(object, &["type"])) => {
@@ -281,7 +285,7 @@ mod tests {
     use super::*;
 
     fn marks(object: &Value) -> Vec<Escalation> {
-        kinds(of(object).iter())
+        kinds(marks_of(object).iter())
     }
 
     fn pod(spec: &Value) -> Value {

@@ -31,7 +31,7 @@ pub(super) fn chosen(trial: &Trial, copy: &ClusterCopy) -> BTreeMap<String, Vec<
         // The resolver finds no reasons if the catalog is unknown.
         let because = chosen.entry(csv.to_owned()).or_default();
         if because.is_empty() {
-            *because = told(trial, csv);
+            *because = object_reasons(trial, csv);
         }
     }
     chosen
@@ -111,7 +111,7 @@ fn unlink(subscription: &mut Value) {
 }
 
 /// Returns the reasons that follow from the objects alone.
-fn told(trial: &Trial, csv: &str) -> Vec<String> {
+fn object_reasons(trial: &Trial, csv: &str) -> Vec<String> {
     let gets = |s: &&Value| Subscription::new(s).current_csv() == csv;
     let subscriptions = trial.subscriptions().filter(gets).map(|s| {
         let spec = |key| object::text(s, &["spec", key]);

@@ -365,7 +365,7 @@ fn uncovered(rule: &Value, granted: &Granted<'_>) -> Vec<Right> {
 mod tests {
     use super::*;
 
-    fn of<'s>(rules: &'s [Value], account: &str, scope: Option<&str>) -> Of<'s> {
+    fn grants<'s>(rules: &'s [Value], account: &str, scope: Option<&str>) -> Of<'s> {
         let rules = rules.iter().map(|rule| (rule, "ClusterRole r".to_owned())).collect();
         let grants = Grants { rules, ..Grants::default() };
         BTreeMap::from([((account.to_owned(), scope.map(str::to_owned)), grants)])
@@ -377,10 +377,10 @@ mod tests {
         let old: Vec<Value> = (0..20_000).map(|n| rule(n, "get")).collect();
         let mut new = old.clone();
         new[7] = rule(7, "delete");
-        let gained = difference(&of(&new, "garden/rose", None), &of(&old, "garden/rose", None));
+        let gained = difference(&grants(&new, "garden/rose", None), &grants(&old, "garden/rose", None));
         assert_eq!(gained.len(), 1, "{gained:?}");
         assert_eq!((&gained[0].resources[0][..], &gained[0].verbs[0][..]), ("r7", "delete"));
-        assert_eq!(difference(&of(&new, "garden/rose", None), &BTreeMap::new()).len(), 20_000);
+        assert_eq!(difference(&grants(&new, "garden/rose", None), &BTreeMap::new()).len(), 20_000);
     }
 
     #[test]
@@ -388,9 +388,9 @@ mod tests {
         let list = |letter: &str| -> Vec<String> { (0..1_000).map(|n| format!("{letter}{n}")).collect() };
         let wide = [json!({ "apiGroups": list("g"), "resources": list("r"), "verbs": list("v") })];
         let half = [json!({ "apiGroups": ["*"], "resources": ["*"], "verbs": list("v")[..500] })];
-        let gained = difference(&of(&wide, "garden/rose", None), &of(&half, "garden/rose", None));
+        let gained = difference(&grants(&wide, "garden/rose", None), &grants(&half, "garden/rose", None));
         assert_eq!((gained.len(), gained[0].verbs.len()), (1, 1_000));
-        assert_eq!(difference(&of(&wide, "garden/rose", None), &of(&wide, "garden/rose", None)), []);
+        assert_eq!(difference(&grants(&wide, "garden/rose", None), &grants(&wide, "garden/rose", None)), []);
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl Trial {
             self.happenings.extend(self.after.take_happenings());
         }
         for (_, action, status) in self.after.take_refusals() {
-            if !crate::world::Refusal::tells_stale(action.verb(), &status) || status.is_not_found() {
+            if !crate::world::Refusal::means_stale(action.verb(), &status) || status.is_not_found() {
                 self.refusals.insert(action.target(), status);
             }
         }

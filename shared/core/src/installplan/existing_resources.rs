@@ -47,7 +47,7 @@ pub(super) fn existing(world: &Reader<'_>, plan: &Value, live: &Value, desired: 
     }
     match &found.refusal {
         // Invalid objects that were found before the refusal count nevertheless.
-        _ if found.misfits > 0 => Existing::Invalid(told(&question, found), until),
+        _ if found.misfits > 0 => Existing::Invalid(message(&question, found), until),
         Some(refusal) => Existing::Unreadable(refusal.clone(), until),
         None => Existing::Valid,
     }
@@ -84,7 +84,7 @@ pub(super) fn question(live: &Value, desired: &Value) -> Option<SchemaCheck> {
 }
 
 /// Formats the first violation with OLM's message, then others by name and field, then their number.
-fn told(question: &SchemaCheck, found: &SchemaCheckResult) -> String {
+fn message(question: &SchemaCheck, found: &SchemaCheckResult) -> String {
     let [first, others @ ..] = &found.first[..] else { return String::new() };
     let Violation { version, name, problem } = first;
     let SchemaCheck { group, kind, .. } = question;

@@ -41,7 +41,7 @@ pub(super) fn whole<'p>(
             }
             Some(lookup) => match manifests(&images, namespace, csv, lookup) {
                 Ok((made, content)) => is_approved(plan, csv, lookup, &content).map(|()| made),
-                Err(pending) => Err(told(*pending)),
+                Err(pending) => Err(wait(*pending)),
             },
             None => Err(missing(plan, &format!("an entry for {csv} in its bundleLookups"))),
         };
@@ -158,7 +158,7 @@ fn fill(plan: &mut Value, csv: &str, made: &[Value]) -> Result<(), String> {
     Ok(())
 }
 
-fn told(pending: Pending) -> Plan {
+fn wait(pending: Pending) -> Plan {
     Plan { reasons: vec![pending.reason(None)], actions: pending.actions, again: pending.again, ..Plan::nothing() }
 }
 

@@ -148,7 +148,7 @@ pub enum Reason {
         message: String,
     },
     /// An InstallPlan waits for approval.
-    #[error("InstallPlan {namespace}/{name} waits for approval{}", of(csvs))]
+    #[error("InstallPlan {namespace}/{name} waits for approval{}", suffix(csvs))]
     ApprovalNeeded {
         /// Namespace of the plan.
         namespace: String,
@@ -383,7 +383,7 @@ fn tried(attempts: u32, next_at: Option<Timestamp>) -> String {
 }
 
 /// Formats ` of a, b`; empty for an empty list.
-fn of(names: &[String]) -> String {
+fn suffix(names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!(" of {}", names.join(", ")) }
 }
 

@@ -32,7 +32,7 @@ pub fn answer(action: &Action, result: &Result<Option<Value>, Status>) -> Answer
         (_, Ok(None)) => Answer::Nothing,
         (_, Err(status)) => {
             let named = !action.target().name.is_empty();
-            if named && Refusal::tells_stale(action.verb(), status) {
+            if named && Refusal::means_stale(action.verb(), status) {
                 Answer::Look(action.target())
             } else {
                 Answer::Nothing

@@ -4,7 +4,7 @@ use crate::plan::{Controller, Key};
 use crate::world::{Change, IndexKey, kind};
 
 /// Returns the keys of the controllers that own the changed object.
-pub(super) fn of(change: &Change) -> Vec<Key> {
+pub(super) fn owners(change: &Change) -> Vec<Key> {
     use Controller as C;
     let (namespace, name) = (change.name.0.as_str(), change.name.1.as_str());
     let subject = |controllers: &[Controller]| controllers.iter().map(|c| Key::new(*c, namespace, name)).collect();

@@ -240,7 +240,7 @@ impl Planner {
             let id = (action.verb(), action.target());
             let attempts = refusals.get(&id).map_or(0, |r| r.attempts) + 1;
             let since = refusals.get(&id).map_or(now, |r| r.since);
-            let stale = Refusal::tells_stale(id.0, &status);
+            let stale = Refusal::means_stale(id.0, &status);
             let pauses = if stale { attempts.saturating_sub(Refusal::STALE_TRIES) } else { attempts };
             let retry_at = if pauses == 0 { now } else { now + backoff::pause(key, pauses) };
             let refusal = Refusal { verb: id.0, target: id.1.clone(), status, attempts, since, retry_at };
@@ -393,7 +393,7 @@ impl Planner {
     }
 
     fn spread(&mut self, change: &Change) {
-        for key in keys::of(change) {
+        for key in keys::owners(change) {
             self.enqueue(key);
         }
         let (gk, (namespace, _)) = (&change.kind, &change.name);

@@ -31,7 +31,7 @@ fn concerns(object: &Unreadable, key: &Key, reads: &BTreeSet<Read>) -> bool {
     let (namespace, name) = (object::namespace(&object.stub), object::name(&object.stub));
     let gk = GroupKind::kept_as(&object.stub);
     // A copy is overwritten or deleted, whatever its content is.
-    let is_elsewhere = !namespace.is_empty() && namespace != of(key);
+    let is_elsewhere = !namespace.is_empty() && namespace != namespace_of(key);
     if gk == kind::COPIED_CSV || is_elsewhere {
         return false;
     }
@@ -73,7 +73,7 @@ fn spare(world: &World, plan: &mut Plan) {
 }
 
 /// Returns the namespace of a key.
-fn of(key: &Key) -> &str {
+fn namespace_of(key: &Key) -> &str {
     match key.controller {
         Controller::Resolution | Controller::Namespace => &key.name,
         _ => &key.namespace,

@@ -74,7 +74,7 @@ pub(super) fn build<'i>(inputs: &'i Inputs<'_>) -> Result<Problem<'i>, Failure> 
     // Errors of installed CSVs are reported alone.
     let installed: Vec<usize> = inputs.installed.iter().map(|i| builder.installed(i)).collect();
     builder.requirements();
-    builder.told()?;
+    builder.check()?;
     let order = {
         let mut order: Vec<usize> = (0..inputs.subscriptions.len()).collect();
         order.sort_by_key(|s| inputs.subscriptions[*s].name);
@@ -94,7 +94,7 @@ pub(super) fn build<'i>(inputs: &'i Inputs<'_>) -> Result<Problem<'i>, Failure> 
     if !broken.is_empty() {
         return Err(aggregate(broken.into_iter().collect()));
     }
-    builder.told()?;
+    builder.check()?;
     Ok(builder.problem)
 }
 
@@ -122,7 +122,7 @@ struct Builder<'i, 'c> {
 }
 
 impl<'i> Builder<'i, '_> {
-    fn told(&mut self) -> Result<(), Failure> {
+    fn check(&mut self) -> Result<(), Failure> {
         if self.offers.work.is_spent() {
             return Err(Failure::Error(Work::SPENT.to_owned()));
         }

@@ -534,7 +534,7 @@ impl Simulation {
                 Ok(None)
             }
             Action::Ask(Question::CheckSchema(question)) => {
-                self.look(question);
+                self.check_schema(question);
                 Ok(None)
             }
             Action::Ask(Question::Discover { group, version }) => {
@@ -572,7 +572,7 @@ impl Simulation {
 
     /// Passes the result of a schema check of custom resources to the planner: the configured result, or that of the stored
     /// resources.
-    fn look(&mut self, question: &SchemaCheck) {
+    fn check_schema(&mut self, question: &SchemaCheck) {
         let key = FactKey::SchemaCheck(question.crd.clone(), question.digest());
         let found = match self.fits.get(&key) {
             Some(given) => SchemaCheckResult { at: self.now, ..given.clone() },
@@ -592,7 +592,7 @@ impl Simulation {
             for object in self.api.list(&question.group, &question.kind, None) {
                 let mut object = object.clone();
                 object::map_mut(&mut object, &[]).insert("apiVersion".to_owned(), api_version.as_str().into());
-                fitting.look(version, object);
+                fitting.check(version, object);
             }
         }
         fitting.end(self.now, None)

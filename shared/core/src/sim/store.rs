@@ -77,27 +77,27 @@ impl Store {
         self.resource_version
     }
 
-    fn kept(&self, key: &Key) -> Option<&StoredObject> {
+    fn stored(&self, key: &Key) -> Option<&StoredObject> {
         let of_kind = self.objects.get(&(key.group.clone(), key.kind.clone()))?;
         of_kind.get(&(key.namespace.clone(), key.name.clone()))
     }
 
     pub(super) fn contains(&self, key: &Key) -> bool {
-        self.kept(key).is_some()
+        self.stored(key).is_some()
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<&Value> {
-        self.kept(key).map(StoredObject::whole)
+        self.stored(key).map(StoredObject::whole)
     }
 
     /// Returns a copy of the object.
     pub(super) fn read(&self, key: &Key) -> Option<Value> {
-        self.kept(key).map(|kept| kept.read().into_owned())
+        self.stored(key).map(|kept| kept.read().into_owned())
     }
 
     /// Returns the object [without the parts it may share](StoredObject::own).
     pub(super) fn own(&self, key: &Key) -> Option<&Value> {
-        self.kept(key).map(StoredObject::own)
+        self.stored(key).map(StoredObject::own)
     }
 
     /// Returns the object with this uid, without the parts it may share.

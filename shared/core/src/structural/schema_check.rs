@@ -95,7 +95,7 @@ impl<'q> SchemaChecker<'q> {
 
     /// Checks an object, as it was read in a version. Fields with a default in the schema are considered set, as in the API
     /// server.
-    pub fn look(&mut self, version: &str, mut object: Value) {
+    pub fn check(&mut self, version: &str, mut object: Value) {
         let Some((_, schema)) = self.question.schemas.iter().find(|(name, _)| name == version) else { return };
         self.looked_at += 1;
         default(schema, &mut object);
@@ -165,9 +165,9 @@ mod tests {
         for n in 0..10_000 {
             let spec = if n % 2 == 0 { json!({ "size": n }) } else { json!({}) };
             let metadata = json!({ "name": format!("rose-{n}"), "namespace": "garden" });
-            fitting.look("v1", json!({ "metadata": metadata, "spec": spec }));
+            fitting.check("v1", json!({ "metadata": metadata, "spec": spec }));
         }
-        fitting.look("v2", json!({ "spec": {} }));
+        fitting.check("v2", json!({ "spec": {} }));
         let found = fitting.end(Timestamp::UNIX_EPOCH, None);
         assert_eq!((found.looked_at, found.misfits, found.first.len()), (10_000, 5_000, NAMED));
         let problem = "spec.size: Required value".to_owned();
@@ -180,8 +180,8 @@ mod tests {
         let question = question();
         let mut fitting = SchemaChecker::new(&question);
         let metadata = json!({ "name": "rose", "namespace": "garden" });
-        fitting.look("v1", json!({ "metadata": metadata, "spec": { "size": 1, "terrace": true } }));
-        fitting.look("v1", json!({ "metadata": metadata, "spec": { "size": 1 } }));
+        fitting.check("v1", json!({ "metadata": metadata, "spec": { "size": 1, "terrace": true } }));
+        fitting.check("v1", json!({ "metadata": metadata, "spec": { "size": 1 } }));
         let found = fitting.end(Timestamp::UNIX_EPOCH, None);
         assert_eq!((found.looked_at, found.misfits, found.losses), (2, 0, 1));
         let loss = Violation { version: "v1".into(), name: "garden/rose".into(), problem: "spec.terrace".into() };

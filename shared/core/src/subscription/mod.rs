@@ -219,7 +219,7 @@ impl<'w> Pass<'w, '_> {
             *busy || s.state() == subscription::State::UpgradePending && !s.plan_name().is_empty()
         };
         if self.subscriptions.iter().zip(&busy).all(waits) {
-            self.tell_of_lost_csvs(&namespace);
+            self.report_lost_csvs(&namespace);
             self.actions.extend(forget(self.world, &self.key.name, &self.plans, &BTreeSet::new()));
             return;
         }
@@ -250,7 +250,7 @@ impl<'w> Pass<'w, '_> {
             Err(Unusable::NotYet(reasons)) => self.reasons.extend(reasons),
             Err(Unusable::Broken(failure)) => self.fail(&failure),
         }
-        self.tell_of_lost_csvs(&namespace);
+        self.report_lost_csvs(&namespace);
     }
 
     fn resolution(
@@ -310,7 +310,7 @@ impl<'w> Pass<'w, '_> {
         self.reasons.extend(pending.iter().map(|p| p.reason(of(p))));
         failed.extend(job);
         let message = match (failed.is_empty(), known) {
-            (true, None) => return self.tell_of_unpacking(error, pending),
+            (true, None) => return self.set_unpacking(error, pending),
             (true, Some((before, message))) => {
                 reason = before;
                 message
@@ -333,7 +333,7 @@ impl<'w> Pass<'w, '_> {
     }
 
     /// Reports that images are being unpacked, and why the last attempt to pull one failed.
-    fn tell_of_unpacking(&mut self, error: Option<String>, pending: &[Pending]) {
+    fn set_unpacking(&mut self, error: Option<String>, pending: &[Pending]) {
         let message = error
             .or_else(|| self.known(condition_type::BUNDLE_UNPACKING, pending).map(|(_, message)| message))
             .unwrap_or_default();
@@ -418,7 +418,7 @@ impl<'w> Pass<'w, '_> {
     }
 
     /// A CSV that was installed and deleted is not installed again until its InstallPlan is deleted too, as in OLM.
-    fn tell_of_lost_csvs(&mut self, namespace: &Namespace<'_>) {
+    fn report_lost_csvs(&mut self, namespace: &Namespace<'_>) {
         for subscription in &self.subscriptions {
             let current = subscription.status("currentCSV");
             let plan = self.plans.iter().find(|p| object::name(p) == subscription.plan_name());
@@ -442,10 +442,10 @@ impl<'w> Pass<'w, '_> {
             filled.into_iter().chain(self.plans.iter().copied().filter(|p| !is_filled(p))).collect();
         for subscription in &mut self.subscriptions {
             subscription.follow(self.world, &plans, self.group.fail_forward);
-            subscription.tell_of_catalogs(&sources, self.now);
-            subscription.note_directory(&sources, self.now);
-            subscription.tell_of_plan(&plans, self.now);
-            subscription.tell_of_deprecations(&sources, self.now);
+            subscription.update_catalog_health(&sources, self.now);
+            subscription.update_directory_condition(&sources, self.now);
+            subscription.update_plan_conditions(&plans, self.now);
+            subscription.update_deprecations(&sources, self.now);
         }
         let changed = self.subscriptions.iter().filter_map(|s| s.changed(self.now));
         self.actions.extend(changed.map(Action::UpdateStatus));

@@ -149,12 +149,12 @@ impl<'w> Subscription<'w> {
     }
 
     /// Reports the state of its InstallPlan.
-    pub(super) fn tell_of_plan(&mut self, plans: &[&Value], now: Timestamp) {
+    pub(super) fn update_plan_conditions(&mut self, plans: &[&Value], now: Timestamp) {
         if self.plan_name().is_empty() {
             return;
         }
         match plans.iter().find(|p| object::name(p) == self.plan_name()) {
-            Some(plan) => self.tell_of(plan, now),
+            Some(plan) => self.set_plan_condition(plan, now),
             None => {
                 remove(&mut self.status, &[PENDING, FAILED]);
                 set(&mut self.status, condition(MISSING, true, "ReferencedInstallPlanNotFound", ""), now);
@@ -162,7 +162,7 @@ impl<'w> Subscription<'w> {
         }
     }
 
-    fn tell_of(&mut self, plan: &Value, now: Timestamp) {
+    fn set_plan_condition(&mut self, plan: &Value, now: Timestamp) {
         let installed = Conditions::new(plan).find(install_plan::condition::INSTALLED);
         let message = installed.map_or("", |c| c.message());
         let (kind, reason) = match InstallPlan::new(plan).phase() {
@@ -178,7 +178,7 @@ impl<'w> Subscription<'w> {
     }
 
     /// Records whether its catalog is a directory. Without the catalog the record does not change.
-    pub(super) fn note_directory(&mut self, sources: &[Source<'_>], now: Timestamp) {
+    pub(super) fn update_directory_condition(&mut self, sources: &[Source<'_>], now: Timestamp) {
         let (name, namespace) = (self.spec("source"), self.spec("sourceNamespace"));
         let source = sources.iter().find(|s| (s.name, s.namespace) == (name, namespace));
         match source {
@@ -192,7 +192,7 @@ impl<'w> Subscription<'w> {
     }
 
     /// Reports the health of the available catalogs.
-    pub(super) fn tell_of_catalogs(&mut self, sources: &[Source<'_>], now: Timestamp) {
+    pub(super) fn update_catalog_health(&mut self, sources: &[Source<'_>], now: Timestamp) {
         let known = object::list(&self.status, &["catalogHealth"]).to_vec();
         let summary = |entry: &Value| (entry["catalogSourceRef"]["uid"].clone(), entry["healthy"].clone());
         let is_healthy = |s: &Source<'_>| {
@@ -236,7 +236,7 @@ impl<'w> Subscription<'w> {
     }
 
     /// Reports deprecations of what is installed. Without a catalog entry nothing is known, and nothing changes.
-    pub(super) fn tell_of_deprecations(&mut self, sources: &[Source<'_>], now: Timestamp) {
+    pub(super) fn update_deprecations(&mut self, sources: &[Source<'_>], now: Timestamp) {
         let (package, channel) = (self.spec("name"), self.spec("channel"));
         let is_target = |s: &&Source<'_>| (s.name, s.namespace) == (self.spec("source"), self.spec("sourceNamespace"));
         let found = sources.iter().find(is_target).and_then(Source::content).and_then(|s| s.package(package));

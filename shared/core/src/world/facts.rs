@@ -146,12 +146,12 @@ impl Refusal {
     /// Returns whether it was refused only because the World was stale, so that planning again from newer observations
     /// resolves it.
     pub fn is_stale(&self) -> bool {
-        self.attempts <= Self::STALE_TRIES && Self::tells_stale(self.verb, &self.status)
+        self.attempts <= Self::STALE_TRIES && Self::means_stale(self.verb, &self.status)
     }
 
     /// Returns whether this response to such a request means that the World was stale. A create returns "not found" only
     /// when its namespace is missing, which a new observation does not resolve.
-    pub fn tells_stale(verb: Verb, status: &Status) -> bool {
+    pub fn means_stale(verb: Verb, status: &Status) -> bool {
         status.is_conflict() || status.is_already_exists() || status.is_not_found() && verb != Verb::Create
     }
 }

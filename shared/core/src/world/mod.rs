@@ -94,7 +94,7 @@ impl Object {
     }
 
     /// Returns its digest, if it is the copy of a ClusterServiceVersion.
-    pub fn says(&self) -> Option<Digest> {
+    pub fn digest(&self) -> Option<Digest> {
         self.says
     }
 }

@@ -85,7 +85,7 @@ async fn read(
             if let Some(object) = page.unreadable.first() {
                 return Err(decode::refusal(object));
             }
-            page.objects.into_iter().for_each(|object| fitting.look(version, object));
+            page.objects.into_iter().for_each(|object| fitting.check(version, object));
             if page.next.is_empty() {
                 break;
             }

@@ -16,7 +16,7 @@ pub(super) fn table(world: &World, many: usize, changed: &BTreeSet<ObjectRef>) -
     let subscriptions = of(&kind::SUBSCRIPTION).into_iter().map(subscription);
     let plans = of(&kind::INSTALL_PLAN).into_iter().map(plan);
     // Copies, of which there may be tens of thousands, are stored separately in the World.
-    let originals = world.all(&kind::CLUSTER_SERVICE_VERSION).filter(|csv| csv.says().is_none());
+    let originals = world.all(&kind::CLUSTER_SERVICE_VERSION).filter(|csv| csv.digest().is_none());
     let csvs = originals.map(|csv| csv.json()).map(csv);
     let mut ends: Vec<End<'_>> = subscriptions.chain(plans).chain(csvs).collect();
     if ends.len() > many {

@@ -172,11 +172,11 @@ impl CatalogIndex {
 
 impl PackageBlobs {
     fn places(&self) -> impl Iterator<Item = (&Place, Option<Format>)> {
-        fn of<T>(list: &[Located<T>]) -> impl Iterator<Item = (&Place, Option<Format>)> {
+        fn located<T>(list: &[Located<T>]) -> impl Iterator<Item = (&Place, Option<Format>)> {
             list.iter().map(|of| (&of.place, of.source.span().map(|span| span.format())))
         }
-        let known = of(&self.packages).chain(of(&self.channels)).chain(of(&self.bundles));
-        known.chain(of(&self.deprecations)).chain(of(&self.others))
+        let known = located(&self.packages).chain(located(&self.channels)).chain(located(&self.bundles));
+        known.chain(located(&self.deprecations)).chain(located(&self.others))
     }
 }
 

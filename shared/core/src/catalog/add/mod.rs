@@ -157,7 +157,7 @@ impl CatalogIndex {
         }
         if refused.is_empty() {
             addition.files = self.file_changes(&packages, request).map_err(|finding| vec![finding])?;
-            addition.tell(&packages);
+            addition.list_added(&packages);
             Ok(addition)
         } else {
             Err(refused)
@@ -462,7 +462,7 @@ fn changed(package: &str, channel: &str, name: &str, before: &[ChannelEntry], ne
 
 impl Addition {
     /// Lists what is added, in order.
-    fn tell(&mut self, packages: &[Package<'_>]) {
+    fn list_added(&mut self, packages: &[Package<'_>]) {
         for package in packages {
             for new in &package.new {
                 let to = |(name, channel): (&String, &Channel<'_>)| {

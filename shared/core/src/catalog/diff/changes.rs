@@ -108,8 +108,9 @@ fn bundles(old: &Snapshot, new: &Snapshot, package: &str, pair: Pair<'_, OfPacka
             ("dependencies", pair.map(|e| Some(&e.dependencies[..]))),
         ]
         .map(|(field, [old, new])| {
-            let told = |list: Option<&[Property]>| if old == new { Vec::new() } else { told(list.unwrap_or_default()) };
-            many(field, told(old), told(new))
+            let described =
+                |list: Option<&[Property]>| if old == new { Vec::new() } else { describe(list.unwrap_or_default()) };
+            many(field, described(old), described(new))
         });
         let image = |e: &'_ OfEntry| Some(e.bundle_path.clone()).filter(|image| !image.is_empty());
         let are_inline = pair.map(|e| image(e).is_none().then_some(())) == [Some(()), Some(())];
@@ -135,7 +136,7 @@ fn bundles(old: &Snapshot, new: &Snapshot, package: &str, pair: Pair<'_, OfPacka
 }
 
 /// Renders properties. A long value, such as a description of the ClusterServiceVersion, is reported by its size.
-fn told(properties: &[Property]) -> Vec<String> {
+fn describe(properties: &[Property]) -> Vec<String> {
     const LONGEST: usize = 200;
     let one = |property: &Property| {
         let value = property.value.to_string();

@@ -98,7 +98,7 @@ impl Part {
             shapes.push(Shape {
                 name: node.name.to_owned(),
                 note: note(node),
-                look: look(graph, node),
+                look: appearance(graph, node),
                 column: row.column,
             });
             if let Some((to, by)) = node.next.and_then(|(next, by)| Some((places[next]?, by))) {
@@ -121,7 +121,7 @@ impl Part {
     /// Draws the hops from one version, the last one on top.
     pub fn of_walk(graph: &Graph<'_>, title: String, from: &str, hops: &[Hop<'_>]) -> Self {
         let shape = |name: &str| match graph.node(name) {
-            Some(node) => Shape { name: name.to_owned(), note: note(node), look: look(graph, node), column: 0 },
+            Some(node) => Shape { name: name.to_owned(), note: note(node), look: appearance(graph, node), column: 0 },
             None => Shape { name: name.to_owned(), note: String::new(), look: Look::Absent, column: 0 },
         };
         let mut shapes: Vec<Shape> = hops.iter().rev().map(|hop| shape(&hop.to.name)).collect();
@@ -142,7 +142,7 @@ impl Part {
     }
 }
 
-fn look(graph: &Graph<'_>, node: &Node<'_>) -> Look {
+fn appearance(graph: &Graph<'_>, node: &Node<'_>) -> Look {
     match node {
         _ if !node.arrives => Look::Stranded,
         Node { entry: None, .. } => Look::Absent,

@@ -57,7 +57,7 @@ impl Size {
 }
 
 /// Returns an upper bound of the cost of evaluating an expression on the properties of a bundle; saturates.
-pub(super) fn of(expression: &IdedExpr, patterns: &Patterns, properties: &[Property]) -> u64 {
+pub(super) fn total(expression: &IdedExpr, patterns: &Patterns, properties: &[Property]) -> u64 {
     let each = properties.iter().map(|p| Size::new(2).with(Size::new(p.type_.len())).with(Size::from_json(&p.value)));
     let all = each.fold(Size::new(properties.len()), Size::with);
     of_variables(expression, Scope { variables: BTreeMap::from([("properties", all)]), patterns })

@@ -122,7 +122,7 @@ impl Rule {
     /// Like [`Self::evaluate`], within a work budget.
     pub(super) fn evaluate_within(&self, properties: &[Property], work: &Work) -> Result<bool, Error> {
         let Parsed { expression, patterns, .. } = &*self.parsed;
-        let cost = cost::of(expression, patterns, properties);
+        let cost = cost::total(expression, patterns, properties);
         // Estimating the cost of an expensive rule costs as well.
         if !work.spend(if cost > cost::LIMIT { ESTIMATING } else { cost }) {
             return Err(Error(Work::SPENT.to_owned()));

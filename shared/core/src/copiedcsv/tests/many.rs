@@ -33,7 +33,7 @@ fn the_number_of_plans_does_not_grow_with_that_of_namespaces() {
         for mut copy in made {
             copy["metadata"]["uid"] = "copy".into();
             // The copy with its status.
-            copy["status"] = copy::told(&original_of(&world));
+            copy["status"] = copy::status_of(&original_of(&world));
             world.apply(copy);
         }
     }

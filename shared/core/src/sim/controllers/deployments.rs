@@ -256,7 +256,7 @@ impl Rollout {
             set_condition(&mut conditions, "ReplicaFailure", "True", reason, message, now);
         }
         if self.has_deadline() {
-            self.tell_progress(&mut conditions, &status, server, now);
+            self.set_progressing(&mut conditions, &status, server, now);
         } else {
             conditions.retain(|c| c["type"] != "Progressing");
         }
@@ -264,7 +264,7 @@ impl Rollout {
         Value::Object(status)
     }
 
-    fn tell_progress(
+    fn set_progressing(
         &self,
         conditions: &mut Vec<Value>,
         status: &Map<String, Value>,

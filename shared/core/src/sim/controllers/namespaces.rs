@@ -48,7 +48,7 @@ fn end(server: &mut ApiServer, namespace: &Value, now: Timestamp) {
     let left: Vec<Value> =
         server.store.iter_own().filter(|object| crate::api::object::namespace(object) == own).cloned().collect();
     let mut updated = namespace.clone();
-    tell(&mut updated, &left, server, now);
+    set_conditions(&mut updated, &left, server, now);
     if left.is_empty() {
         let mut finalizers = list(namespace, &["spec", "finalizers"]).to_vec();
         finalizers.retain(|f| f != "kubernetes");
@@ -60,7 +60,7 @@ fn end(server: &mut ApiServer, namespace: &Value, now: Timestamp) {
 }
 
 /// Reports the remaining content in the conditions.
-fn tell(namespace: &mut Value, left: &[Value], server: &ApiServer, now: Timestamp) {
+fn set_conditions(namespace: &mut Value, left: &[Value], server: &ApiServer, now: Timestamp) {
     let mut set = |kind, status, reason, message: &str| {
         set_condition(namespace, &Condition { kind, status, reason, message }, now);
     };
