@@ -5,6 +5,7 @@ use std::time::Duration;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::discovery::ApiResource;
 use kube::core::gvk::GroupVersionKind;
+use olm_core::api::kinds::{self, Kind};
 use olm_core::api::object;
 use serde::Serialize;
 
@@ -19,9 +20,6 @@ pub const OLM: &str = "v0.46.0";
 
 /// The default time limit for the server.
 const PATIENCE: Duration = Duration::from_secs(3);
-
-/// The API group of OLM's resources.
-const GROUP: &str = "operators.coreos.com";
 
 /// The label selector of the Deployments of a real OLM, in any namespace.
 const CONTROLLERS: &str = "app in (olm-operator,catalog-operator)";
@@ -107,7 +105,7 @@ pub fn server(flags: &ClusterFlags) -> Result<Server, CliError> {
         let client = kube::Client::try_from(flags.config().await?)?;
         let server = cluster::api::Api::new(client.clone());
         let kubernetes_version = server.ask_version().await.map_err(|error| unanswered("/version", error))?;
-        let api_versions = server.ask_versions(GROUP).await.map_err(|error| unanswered("/apis", error))?;
+        let api_versions = server.ask_versions(kinds::OLM).await.map_err(|error| unanswered("/apis", error))?;
         let (controllers, leases) = tokio::try_join!(controllers(client.clone()), leases(client.clone()))?;
         Ok(Server { kubernetes_version, api_versions, controllers, leases })
     };
@@ -128,21 +126,22 @@ fn unanswered(path: &str, error: kube::Error) -> RequestError {
 /// Lists a kind in all namespaces; `None` if that is forbidden.
 async fn listed(
     client: kube::Client,
-    (group, version, kind): (&str, &str, &str),
+    kind: &Kind,
     wanted: &ListParams,
 ) -> Result<Option<Vec<DynamicObject>>, CliError> {
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
+    let resource = ApiResource::from_gvk_with_plural(&gvk, kind.plural);
     let api: Api<DynamicObject> = Api::all_with(client, &resource);
     match api.list(wanted).await {
         Ok(found) => Ok(Some(found.items)),
         Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(None),
-        Err(error) => Err(RequestError::new("list", format!("{}.{group}", resource.plural), "", status(error)).into()),
+        Err(error) => Err(RequestError::new("list", kind.resource(), "", status(error)).into()),
     }
 }
 
 async fn leases(client: kube::Client) -> Result<Option<Vec<HeldLease>>, CliError> {
     let named = ListParams::default().fields(&format!("metadata.name={}", lease::NAME));
-    let found = listed(client, ("coordination.k8s.io", "v1", "Lease"), &named).await?;
+    let found = listed(client, &kinds::LEASE, &named).await?;
     let held = |lease: DynamicObject| {
         let text = |field| object::text(&lease.data, &["spec", field]).to_owned();
         Some(HeldLease {
@@ -157,7 +156,7 @@ async fn leases(client: kube::Client) -> Result<Option<Vec<HeldLease>>, CliError
 
 async fn controllers(client: kube::Client) -> Result<Option<Vec<Controller>>, CliError> {
     let selected = ListParams::default().labels(CONTROLLERS);
-    let found = listed(client, ("apps", "v1", "Deployment"), &selected).await?;
+    let found = listed(client, &kinds::DEPLOYMENT, &selected).await?;
     let controller = |deployment: DynamicObject| Controller {
         image: object::list(&deployment.data, &["spec", "template", "spec", "containers"])
             .first()

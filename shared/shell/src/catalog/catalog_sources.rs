@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use jiff::Timestamp;
-use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
+use olm_core::api::{kinds, object};
 use olm_core::world::Unreadable;
 use serde_json::{Value, json};
 
@@ -65,15 +65,11 @@ impl fmt::Display for Named {
     }
 }
 
-fn kind() -> Gvk {
-    Gvk::new("operators.coreos.com", "v1alpha1", "CatalogSource")
-}
-
 /// Reads the content of a CatalogSource.
 pub(super) fn read(named: &Named, images: &image::Options) -> Result<Fetched, CliError> {
     block_on(async {
         let (api, namespace) = connect_in(&named.cluster, named.namespace.as_deref()).await?;
-        let target = ObjectRef { gvk: kind(), namespace: namespace.clone(), name: named.name.clone() };
+        let target = kinds::CATALOG_SOURCE.object(&namespace, &named.name);
         let found = api.get(&target).await.map_err(|status| refused("get", &namespace, status))?;
         let source = found.ok_or_else(|| {
             CliError::new(
@@ -117,7 +113,8 @@ pub fn list(options: &Options, printer: &mut Printer) -> Result<Outcome, CliErro
     block_on(async {
         let (api, namespace) = connect_in(&options.cluster, options.namespaces.namespace.as_deref()).await?;
         let place = if options.namespaces.all_namespaces { String::new() } else { namespace };
-        let resource = api.resource(&kind()).await.map_err(|status| refused("list", &place, status))?;
+        let resource =
+            api.resource(&kinds::CATALOG_SOURCE.gvk()).await.map_err(|status| refused("list", &place, status))?;
         let lister = Lister { options, api, resource, place };
         if options.list.watch { lister.watch(printer).await } else { lister.once(printer).await }
     })

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::cli::connect::{Connection, connect};
 use crate::cli::flags::ClusterFlags;
 use crate::cli::{CliError, Printer};
-use crate::observe::{self, Gap, KINDS, ReadScope, files, strict};
+use crate::observe::{self, Gap, ReadScope, files, strict};
 
 /// The source of installed objects.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -88,9 +88,7 @@ fn of_files(paths: &[PathBuf], asked: Option<String>, printer: &mut Printer) -> 
     let given = files::read(paths)?;
     strict::check(&given, &mut Strict::default(), &mut |words| printer.warn(words))?;
     let mut objects: Vec<Value> = given.into_iter().map(|given| given.object).collect();
-    objects.retain(|o| {
-        KINDS.iter().any(|known| known.name == object::text(o, &["kind"]) && known.scope <= ReadScope::Resolution)
-    });
+    objects.retain(|o| ReadScope::Resolution.kinds().any(|known| known.kind == object::kind(o)));
     let mut namespaces: Vec<String> = objects.iter().map(|o| object::namespace(o).to_owned()).collect();
     namespaces.retain(|n| !n.is_empty());
     namespaces.sort();

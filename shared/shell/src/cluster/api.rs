@@ -12,6 +12,7 @@ use futures::Stream;
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, PostParams};
 use kube::client::Body;
 use kube::core::Request;
+use olm_core::api::kinds::Kind;
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::plan::Account;
@@ -50,6 +51,12 @@ pub struct Resource {
     pub plural: String,
     /// Are objects of it in namespaces?
     pub namespaced: bool,
+}
+
+impl From<&Kind> for Resource {
+    fn from(kind: &Kind) -> Self {
+        Self { gvk: kind.gvk(), plural: kind.plural.to_owned(), namespaced: kind.namespaced }
+    }
 }
 
 impl Resource {
@@ -450,6 +457,7 @@ mod tests {
     use axum::http::{StatusCode, header};
     use axum::response::AppendHeaders;
     use axum::routing::post;
+    use olm_core::api::kinds;
     use serde_json::json;
 
     use super::*;
@@ -474,11 +482,8 @@ mod tests {
         crate::tls::install_crypto_provider();
         let config = kube::Config::new(format!("http://{address}").parse().unwrap());
         let api = Api::new(kube::Client::try_from(config).unwrap());
-        for (kind, plural) in
-            [("ServiceAccount", "serviceaccounts"), ("Secret", "secrets"), ("ConfigMap", "configmaps")]
-        {
-            let resource = Resource { gvk: Gvk::new("", "v1", kind), plural: plural.to_owned(), namespaced: true };
-            api.know(resource).await;
+        for kind in [&kinds::SERVICE_ACCOUNT, &kinds::SECRET, &kinds::CONFIG_MAP] {
+            api.know(kind.into()).await;
         }
         api
     }

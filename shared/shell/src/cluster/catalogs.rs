@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use olm_core::api::catalog_source::Target;
-use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::api::{kinds, object};
 use olm_core::catalog::{self, Snapshot};
 use olm_core::planner::Event;
 use olm_core::world::{CatalogFact, ConnectionState, Fact, FactKey};
@@ -390,9 +390,8 @@ async fn follow(
     runtime: Handle,
     sender: watch::Sender<Observed>,
 ) -> Result<(), Error> {
-    let gvk = Gvk::new("", "v1", "ConfigMap");
-    let resource = Resource { gvk: gvk.clone(), plural: "configmaps".to_owned(), namespaced: true };
-    let query = ListQuery::one(&resource, &ObjectRef { gvk, namespace: namespace.clone(), name: name.clone() });
+    let resource = Resource::from(&kinds::CONFIG_MAP);
+    let query = ListQuery::one(&resource, &kinds::CONFIG_MAP.object(&namespace, &name));
     let mut watcher = Watcher::new(api, query);
     let missing = || format!("configmaps \"{name}\" not found");
     let failed = |error: String| failed(&sender, error);

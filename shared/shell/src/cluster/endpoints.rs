@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use olm_core::api::object::{self, Gvk};
+use olm_core::api::{kinds, object};
 use serde_json::Value;
 
 use super::api::{Api, ListQuery, Resource, WatchEvent};
@@ -20,8 +20,7 @@ pub(super) struct Watch {
 impl Watch {
     pub(super) fn new(cluster: Api, address: &str) -> Self {
         let watcher = service(address).map(|(namespace, service, _)| {
-            let gvk = Gvk::new("discovery.k8s.io", "v1", "EndpointSlice");
-            let resource = Resource { gvk, plural: "endpointslices".to_owned(), namespaced: true };
+            let resource = Resource::from(&kinds::ENDPOINT_SLICE);
             let labels = format!("kubernetes.io/service-name={service}");
             Watcher::new(cluster, ListQuery::all(&resource).within(namespace).labelled(&labels))
         });

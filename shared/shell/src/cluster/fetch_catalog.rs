@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use olm_core::api::catalog_source::{self, Origin};
-use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::api::{kinds, object};
 use olm_core::catalog::{self, Snapshot};
 use serde_json::Value;
 
@@ -78,8 +78,7 @@ pub(crate) async fn packages(api: &Api, images: &image::Options, source: &Value)
 }
 
 async fn config_map(api: &Api, namespace: &str, name: &str) -> Result<Arc<Snapshot>, Error> {
-    let gvk = Gvk::new("", "v1", "ConfigMap");
-    let target = ObjectRef { gvk, namespace: namespace.to_owned(), name: name.to_owned() };
+    let target = kinds::CONFIG_MAP.object(namespace, name);
     let (namespace, name) = (namespace.to_owned(), name.to_owned());
     match api.get(&target).await {
         Err(status) => Err(Error::ConfigMap { namespace, name, status }),

@@ -24,7 +24,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::api::kinds;
+use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
@@ -195,9 +196,8 @@ impl Lease {
     }
 
     async fn with(api: Api, clock: Clock) -> Self {
-        let gvk = Gvk::new("coordination.k8s.io", "v1", "Lease");
-        api.know(Resource { gvk: gvk.clone(), plural: "leases".to_owned(), namespaced: true }).await;
-        let target = ObjectRef { gvk, namespace: NAMESPACE.to_owned(), name: NAME.to_owned() };
+        api.know(Resource::from(&kinds::LEASE)).await;
+        let target = kinds::LEASE.object(NAMESPACE, NAME);
         let (seen, last, until) = (None, None, watch::Sender::new(None));
         Self { api, target, me: identity(), seen, last, until, ledger: Arc::default(), clock }
     }

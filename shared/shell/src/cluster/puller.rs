@@ -1,6 +1,6 @@
 //! As whom images are pulled for a cluster, and what is told of those that cannot be.
 
-use olm_core::api::object::{Gvk, ObjectRef};
+use olm_core::api::kinds;
 
 use super::api::Api;
 use super::error::Error;
@@ -32,8 +32,7 @@ impl Puller {
     pub(crate) async fn options(&self, namespace: &str, secrets: &[String]) -> Result<image::Options, Error> {
         let mut found = Vec::new();
         for name in secrets {
-            let target =
-                ObjectRef { gvk: Gvk::new("", "v1", "Secret"), namespace: namespace.to_owned(), name: name.clone() };
+            let target = kinds::SECRET.object(namespace, name);
             match self.api.get(&target).await {
                 Ok(Some(secret)) => found.push(secret),
                 Ok(None) => tracing::info!("pull secret {namespace}/{name} does not exist"),

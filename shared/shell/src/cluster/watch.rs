@@ -1,6 +1,7 @@
 //! List and watch: every kind that planning reads, into events.
 
 use futures::{StreamExt, TryStreamExt, stream};
+use olm_core::api::kinds::{self, Kind};
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::planner::Event;
@@ -30,52 +31,38 @@ pub(super) enum Selection {
     Contents,
 }
 
-/// `group version kind plural namespaced selection`: what is watched.
-const KINDS: [(&str, &str, &str, &str, bool, Selection); 23] = [
-    ("operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "clusterserviceversions", true, Selection::Originals),
-    ("operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "clusterserviceversions", true, Selection::Copies),
-    ("operators.coreos.com", "v1alpha1", "Subscription", "subscriptions", true, Selection::All),
-    ("operators.coreos.com", "v1alpha1", "InstallPlan", "installplans", true, Selection::All),
-    ("operators.coreos.com", "v1alpha1", "CatalogSource", "catalogsources", true, Selection::All),
-    ("operators.coreos.com", "v1", "OperatorGroup", "operatorgroups", true, Selection::All),
-    ("operators.coreos.com", "v1", "Operator", "operators", false, Selection::All),
-    ("operators.coreos.com", "v1", "OLMConfig", "olmconfigs", false, Selection::All),
-    ("operators.coreos.com", "v2", "OperatorCondition", "operatorconditions", true, Selection::All),
-    ("", "v1", "Namespace", "namespaces", false, Selection::All),
-    ("", "v1", "ServiceAccount", "serviceaccounts", true, Selection::All),
-    ("", "v1", "Service", "services", true, Selection::Components),
-    ("", "v1", "Secret", "secrets", true, Selection::Contents),
-    ("", "v1", "ConfigMap", "configmaps", true, Selection::Contents),
-    ("apps", "v1", "Deployment", "deployments", true, Selection::Components),
-    ("rbac.authorization.k8s.io", "v1", "Role", "roles", true, Selection::All),
-    ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", true, Selection::All),
-    ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", false, Selection::All),
-    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", false, Selection::All),
-    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false, Selection::All),
-    ("apiregistration.k8s.io", "v1", "APIService", "apiservices", false, Selection::All),
-    (
-        "admissionregistration.k8s.io",
-        "v1",
-        "MutatingWebhookConfiguration",
-        "mutatingwebhookconfigurations",
-        false,
-        Selection::Managed,
-    ),
-    (
-        "admissionregistration.k8s.io",
-        "v1",
-        "ValidatingWebhookConfiguration",
-        "validatingwebhookconfigurations",
-        false,
-        Selection::Managed,
-    ),
+/// What is watched.
+const KINDS: [(&Kind, Selection); 23] = [
+    (&kinds::CLUSTER_SERVICE_VERSION, Selection::Originals),
+    (&kinds::CLUSTER_SERVICE_VERSION, Selection::Copies),
+    (&kinds::SUBSCRIPTION, Selection::All),
+    (&kinds::INSTALL_PLAN, Selection::All),
+    (&kinds::CATALOG_SOURCE, Selection::All),
+    (&kinds::OPERATOR_GROUP, Selection::All),
+    (&kinds::OPERATOR, Selection::All),
+    (&kinds::OLM_CONFIG, Selection::All),
+    (&kinds::OPERATOR_CONDITION, Selection::All),
+    (&kinds::NAMESPACE, Selection::All),
+    (&kinds::SERVICE_ACCOUNT, Selection::All),
+    (&kinds::SERVICE, Selection::Components),
+    (&kinds::SECRET, Selection::Contents),
+    (&kinds::CONFIG_MAP, Selection::Contents),
+    (&kinds::DEPLOYMENT, Selection::Components),
+    (&kinds::ROLE, Selection::All),
+    (&kinds::ROLE_BINDING, Selection::All),
+    (&kinds::CLUSTER_ROLE, Selection::All),
+    (&kinds::CLUSTER_ROLE_BINDING, Selection::All),
+    (&kinds::CUSTOM_RESOURCE_DEFINITION, Selection::All),
+    (&kinds::API_SERVICE, Selection::All),
+    (&kinds::MUTATING_WEBHOOK_CONFIGURATION, Selection::Managed),
+    (&kinds::VALIDATING_WEBHOOK_CONFIGURATION, Selection::Managed),
 ];
 
 /// What is watched besides when catalogs are served from pods.
-const KINDS_OF_PODS: [(&str, &str, &str, &str, bool, Selection); 3] = [
-    ("", "v1", "Pod", "pods", true, Selection::Managed),
-    ("batch", "v1", "Job", "jobs", true, Selection::Managed),
-    ("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", true, Selection::Managed),
+const KINDS_OF_PODS: [(&Kind, Selection); 3] = [
+    (&kinds::POD, Selection::Managed),
+    (&kinds::JOB, Selection::Managed),
+    (&kinds::NETWORK_POLICY, Selection::Managed),
 ];
 
 /// How many objects are read whole at a time.
@@ -164,15 +151,7 @@ pub(super) fn kinds(pods: bool) -> Vec<Watched> {
     KINDS
         .iter()
         .chain(KINDS_OF_PODS.iter().filter(|_| pods))
-        .map(|(group, version, kind, plural, namespaced, selection)| Watched {
-            resource: Resource {
-                gvk: Gvk::new(group, version, kind),
-                plural: (*plural).to_owned(),
-                namespaced: *namespaced,
-            },
-            selection: *selection,
-            may_miss: false,
-        })
+        .map(|(kind, selection)| Watched { resource: Resource::from(*kind), selection: *selection, may_miss: false })
         .collect()
 }
 

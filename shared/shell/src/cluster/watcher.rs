@@ -191,7 +191,7 @@ mod tests {
     use std::convert::Infallible;
     use std::sync::{Arc, Mutex};
 
-    use olm_core::api::object::Gvk;
+    use olm_core::api::kinds;
     use serde_json::json;
 
     use super::super::api::Resource;
@@ -232,8 +232,7 @@ mod tests {
         let answers =
             vec![refusal(503), list("5"), (200, event.to_string() + "\n"), refusal(410), list("9"), refusal(403)];
         let (api, asked) = server(answers);
-        let resource =
-            Resource { gvk: Gvk::new("", "v1", "ConfigMap"), plural: "configmaps".to_owned(), namespaced: true };
+        let resource = Resource::from(&kinds::CONFIG_MAP);
         let mut watcher = Watcher::new(api, ListQuery::all(&resource));
         let mut seen = Vec::new();
         for _ in 0..6 {

@@ -7,7 +7,8 @@ use std::sync::mpsc::Sender;
 use clap::{ArgAction, Args, Command, FromArgMatches};
 use futures::future::join3;
 use kube::config::{ExecInteractiveMode, Kubeconfig};
-use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::api::kinds::{self, Kind};
+use olm_core::api::object::{self, ObjectRef};
 use olm_core::catalog::{self, Snapshot};
 use serde_json::Value;
 
@@ -22,7 +23,14 @@ use crate::observe::files;
 use crate::registry::dir;
 use crate::registry::local::CatalogDirectory;
 
-const OLM: &str = "operators.coreos.com";
+/// The kind that OLM's package server serves. It is no custom resource, and controllers do not read it.
+const PACKAGE_MANIFEST: Kind = Kind {
+    group: "packages.operators.coreos.com",
+    version: "v1",
+    kind: "PackageManifest",
+    plural: "packagemanifests",
+    namespaced: true,
+};
 
 /// The channel for candidates, sent as they are found.
 type Found = Sender<Vec<Candidate>>;
@@ -121,21 +129,18 @@ fn packages_of(given: &Given) -> BTreeSet<&str> {
 
 /// Returns the kind of the names.
 fn resource(names: Names) -> Option<Resource> {
-    let (group, version, kind, plural) = match names {
-        Names::Namespaces => ("", "v1", "Namespace", "namespaces"),
-        Names::InstallPlans | Names::PendingInstallPlans => (OLM, "v1alpha1", "InstallPlan", "installplans"),
-        Names::Subscriptions => (OLM, "v1alpha1", "Subscription", "subscriptions"),
-        Names::ClusterServiceVersions => (OLM, "v1alpha1", "ClusterServiceVersion", "clusterserviceversions"),
-        Names::OperatorGroups => (OLM, "v1", "OperatorGroup", "operatorgroups"),
-        Names::ServiceAccounts => ("", "v1", "ServiceAccount", "serviceaccounts"),
-        Names::CatalogSources | Names::CatalogSourcePaths => (OLM, "v1alpha1", "CatalogSource", "catalogsources"),
-        Names::Packages | Names::Channels => {
-            ("packages.operators.coreos.com", "v1", "PackageManifest", "packagemanifests")
-        }
+    let kind = match names {
+        Names::Namespaces => &kinds::NAMESPACE,
+        Names::InstallPlans | Names::PendingInstallPlans => &kinds::INSTALL_PLAN,
+        Names::Subscriptions => &kinds::SUBSCRIPTION,
+        Names::ClusterServiceVersions => &kinds::CLUSTER_SERVICE_VERSION,
+        Names::OperatorGroups => &kinds::OPERATOR_GROUP,
+        Names::ServiceAccounts => &kinds::SERVICE_ACCOUNT,
+        Names::CatalogSources | Names::CatalogSourcePaths => &kinds::CATALOG_SOURCE,
+        Names::Packages | Names::Channels => &PACKAGE_MANIFEST,
         Names::Contexts | Names::Clusters | Names::Users => return None,
     };
-    let namespaced = names != Names::Namespaces;
-    Some(Resource { gvk: Gvk::new(group, version, kind), plural: plural.to_owned(), namespaced })
+    Some(Resource::from(kind))
 }
 
 async fn of_cluster(names: Names, given: &Given, found: &Found) -> Result<(), CliError> {
@@ -252,8 +257,7 @@ async fn packages(api: &Api, names: Names, given: &Given, namespace: &str, found
             if name.is_empty() {
                 continue;
             }
-            let gvk = Gvk::new("", "v1", "ConfigMap");
-            let target = ObjectRef { gvk, namespace: object::namespace(source).to_owned(), name: name.to_owned() };
+            let target = kinds::CONFIG_MAP.object(object::namespace(source), name);
             let config_map = api.get(&target).await.ok().flatten();
             if let Some(snapshot) =
                 config_map.and_then(|found: Value| catalog::config_map(&found).ok().map(|(snapshot, _)| snapshot))

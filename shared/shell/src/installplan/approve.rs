@@ -400,6 +400,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use kube::client::Body;
+    use olm_core::api::kinds;
 
     use super::*;
     use crate::cluster::api::Resource;
@@ -426,8 +427,7 @@ mod tests {
             }
         });
         let api = Api::new(kube::Client::new(service, "default"));
-        let gvk = plan_ref("garden", "a").gvk;
-        api.know(Resource { gvk, plural: "installplans".to_owned(), namespaced: true }).await;
+        api.know(Resource::from(&kinds::INSTALL_PLAN)).await;
         (api, sent)
     }
 

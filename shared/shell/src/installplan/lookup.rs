@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::api::kinds;
+use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::installplan::summary::{self, PlanSummary};
 use olm_core::world::Reader;
@@ -37,8 +38,7 @@ pub(super) fn summary_in(seen: &ClusterState, plan: &Value) -> PlanSummary {
 
 /// Returns a reference to the InstallPlan of that name.
 pub(super) fn plan_ref(namespace: &str, name: &str) -> ObjectRef {
-    let gvk = Gvk::new("operators.coreos.com", "v1alpha1", "InstallPlan");
-    ObjectRef { gvk, namespace: namespace.to_owned(), name: name.to_owned() }
+    kinds::INSTALL_PLAN.object(namespace, name)
 }
 
 /// Returns the error for an object that does not exist.

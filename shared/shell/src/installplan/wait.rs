@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use jiff::Timestamp;
-use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::api::{kinds, object};
 use olm_core::installplan::summary::{self, PlanSummary};
 use olm_core::plan::Reason;
 use olm_core::settings::Settings;
@@ -136,9 +136,7 @@ pub(super) async fn plan(
     match of {
         Of::Plan(name) => plans = Some(waiting.turn_to(api, name, &mut plan)),
         Of::Subscription(name) => {
-            let gvk = Gvk::new("operators.coreos.com", "v1alpha1", "Subscription");
-            let target = ObjectRef { gvk, namespace: namespace.to_owned(), name: name.clone() };
-            subscriptions = Some(follow(api, target));
+            subscriptions = Some(follow(api, kinds::SUBSCRIPTION.object(namespace, name)));
         }
     }
     let end = tokio::time::sleep(timeout);

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use olm_core::api::kinds;
 use olm_core::settings::Settings;
 use olm_core::world::{Fact, FactKey, World};
 
 use super::gap::Gap;
 use super::list::{list_all, listed};
-use super::scope::{KINDS, ReadScope};
+use super::scope::ReadScope;
 use super::served::Served;
 use super::state::ClusterState;
 use crate::cluster::api::Api;
@@ -71,14 +72,13 @@ pub(super) async fn read(
 
 /// The catalogs that every namespace sees; there may be none.
 async fn list_catalogs(api: &Api, namespace: &str, world: &mut World) -> Vec<Gap> {
-    let Some(catalogs) = KINDS.iter().find(|kind| kind.name == "CatalogSource") else { return Vec::new() };
-    match listed(api, catalogs, namespace).await {
+    match listed(api, &kinds::CATALOG_SOURCE, namespace).await {
         Ok((objects, gaps)) => {
             for object in objects {
                 world.apply(object);
             }
             gaps
         }
-        Err(refusal) => vec![Gap::list(catalogs, namespace, &refusal)],
+        Err(refusal) => vec![Gap::list(&kinds::CATALOG_SOURCE, namespace, &refusal)],
     }
 }

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
+use olm_core::api::kinds::{self, Kind};
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::world::Unreadable;
 use serde::Serialize;
 
-use super::scope::Kind;
 use crate::cluster::request_error::{Place, RequestError};
 
 /// Instead of the API server's word for it.
@@ -85,7 +85,7 @@ impl Gap {
 
     /// Is it about which CatalogSources there are?
     pub(crate) fn is_of_catalogs(&self) -> bool {
-        self.verb == "list" && self.resource == "catalogsources.operators.coreos.com"
+        self.verb == "list" && self.resource == kinds::CATALOG_SOURCE.resource()
     }
 
     /// Is it about a list of that kind of OLM's, by its plural?
@@ -95,7 +95,7 @@ impl Gap {
 
     fn is_of_kind(&self, plural: &str) -> bool {
         let group = self.resource.strip_prefix(plural).and_then(|rest| rest.strip_prefix('.'));
-        group == Some("operators.coreos.com")
+        group == Some(kinds::OLM)
     }
 
     /// Does it hide what is in that namespace?

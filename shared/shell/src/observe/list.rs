@@ -2,6 +2,7 @@
 
 use futures::future::join_all;
 use futures::{StreamExt, stream};
+use olm_core::api::kinds::{self, Kind};
 use olm_core::api::labels;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
@@ -11,8 +12,8 @@ use olm_core::world::{GroupKind, World, trim};
 use serde_json::{Value, json};
 
 use super::gap::{Gap, is_lack_of_rights};
-use super::scope::{KINDS, Kind, OLM, ReadScope};
-use crate::cluster::api::{Api, Depth, ListQuery, Page};
+use super::scope::ReadScope;
+use crate::cluster::api::{Api, Depth, ListQuery, Page, Resource};
 use crate::cluster::request_error::RequestError;
 
 /// How many requests are under way at a time.
@@ -47,7 +48,7 @@ pub(super) async fn list_all(
     world: &mut World,
 ) -> Result<(Vec<Gap>, Vec<Listed>), RequestError> {
     let mut lists = Vec::new();
-    let mut wanted: Vec<&Kind> = KINDS.iter().filter(|kind| scope.includes(kind)).collect();
+    let mut wanted: Vec<&Kind> = scope.kinds().collect();
     let mut gaps = Vec::new();
     let places = if scope.is_wide() && !namespace.is_empty() { vec!["", namespace] } else { vec![namespace] };
     for (at, place) in places.iter().enumerate() {
@@ -67,7 +68,7 @@ pub(super) async fn list_all(
                     narrower.push(kind);
                 }
                 Err(refusal) if !is_fatal(&refusal, kind, scope) => gaps.push(Gap::list(kind, place, &refusal)),
-                Err(refusal) => return Err(RequestError::about("list", &kind.located(), place, refusal)),
+                Err(refusal) => return Err(RequestError::about("list", &Resource::from(kind), place, refusal)),
             }
         }
         wanted = narrower;
@@ -76,13 +77,15 @@ pub(super) async fn list_all(
         for place in places {
             match list_copies(api, place, world).await {
                 Ok(list) => {
-                    lists.extend(list);
+                    lists.push(list);
                     break;
                 }
                 // Of a namespace whose copies are not known it is not known what there is not.
                 Err(refusal) => {
-                    let gap = csvs().map(|kind| Gap::list(kind, place, &refusal));
-                    gaps.extend(gap.filter(|gap| !gaps.contains(gap)));
+                    let gap = Gap::list(&kinds::CLUSTER_SERVICE_VERSION, place, &refusal);
+                    if !gaps.contains(&gap) {
+                        gaps.push(gap);
+                    }
                 }
             }
         }
@@ -108,14 +111,10 @@ fn changed(object: &Value) -> Option<String> {
     fields.iter().map(|entry| object::text(entry, &["time"])).max().map(str::to_owned)
 }
 
-fn csvs() -> Option<&'static Kind> {
-    KINDS.iter().find(|kind| kind.name == "ClusterServiceVersion")
-}
-
 /// Lists the copies of ClusterServiceVersions in one namespace or (when it is empty) in all, page by page, for they can be ten thousands, and
 /// keeps of each whose it is.
-async fn list_copies(api: &Api, namespace: &str, world: &mut World) -> Result<Option<Listed>, Status> {
-    let Some(resource) = csvs().map(Kind::located) else { return Ok(None) };
+async fn list_copies(api: &Api, namespace: &str, world: &mut World) -> Result<Listed, Status> {
+    let resource = Resource::from(&kinds::CLUSTER_SERVICE_VERSION);
     let query = ListQuery::all(&resource).within(namespace).labelled(labels::COPIED_FROM).depth(Depth::Metadata);
     let mut next = String::new();
     loop {
@@ -127,7 +126,7 @@ async fn list_copies(api: &Api, namespace: &str, world: &mut World) -> Result<Op
         }
         next = page.next;
         if next.is_empty() {
-            return Ok(Some(Listed { query, version: page.resource_version }));
+            return Ok(Listed { query, version: page.resource_version });
         }
     }
 }
@@ -151,7 +150,7 @@ fn copy(object: &Value) -> Value {
 
 /// Without an answer, and without OLM's kinds, there is nothing to say.
 fn is_fatal(refusal: &Status, kind: &Kind, scope: ReadScope) -> bool {
-    kind.is_vital(scope) || refusal.code == 0 || kind.group == OLM && refusal.is_not_found()
+    scope.requires(kind) || refusal.code == 0 || kind.group == kinds::OLM && refusal.is_not_found()
 }
 
 /// The objects of a kind, and those that cannot be read.
@@ -163,8 +162,8 @@ pub(super) async fn listed(api: &Api, kind: &Kind, namespace: &str) -> Result<(V
 
 async fn list_kind(api: &Api, kind: &Kind, namespace: &str) -> Result<(Listed, Page), Status> {
     // Copies of ClusterServiceVersions can be ten thousands, and are of no use here.
-    let labels = if kind.name == "ClusterServiceVersion" { "!olm.copiedFrom" } else { "" };
-    let query = ListQuery::all(&kind.located()).within(namespace).labelled(labels);
+    let labels = if *kind == kinds::CLUSTER_SERVICE_VERSION { "!olm.copiedFrom" } else { "" };
+    let query = ListQuery::all(&Resource::from(kind)).within(namespace).labelled(labels);
     let page = api.list(&query).await?;
     Ok((Listed { query, version: page.resource_version.clone() }, page))
 }

@@ -1,12 +1,6 @@
 //! What is read of a cluster: which kinds, for which purpose.
 
-use olm_core::api::object::Gvk;
-
-use crate::cluster::api::Resource;
-
-/// OLM's group.
-pub(super) const OLM: &str = "operators.coreos.com";
-const RBAC: &str = "rbac.authorization.k8s.io";
+use olm_core::api::kinds::{self, Kind};
 
 /// Which kinds are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,91 +23,70 @@ pub enum ReadScope {
     Offers,
 }
 
+/// The kinds that are read, each with the smallest of the narrow scopes that includes it.
+static KINDS: [(Kind, ReadScope); 14] = [
+    (kinds::SUBSCRIPTION, ReadScope::Installed),
+    (kinds::CLUSTER_SERVICE_VERSION, ReadScope::Installed),
+    (kinds::OPERATOR_GROUP, ReadScope::Resolution),
+    (kinds::INSTALL_PLAN, ReadScope::Resolution),
+    (kinds::CATALOG_SOURCE, ReadScope::Planning),
+    (kinds::NAMESPACE, ReadScope::Planning),
+    (kinds::SERVICE_ACCOUNT, ReadScope::Planning),
+    (kinds::ROLE, ReadScope::Planning),
+    (kinds::ROLE_BINDING, ReadScope::Planning),
+    (kinds::CLUSTER_ROLE, ReadScope::Planning),
+    (kinds::CLUSTER_ROLE_BINDING, ReadScope::Planning),
+    (kinds::CUSTOM_RESOURCE_DEFINITION, ReadScope::Planning),
+    (kinds::API_SERVICE, ReadScope::Planning),
+    (kinds::DEPLOYMENT, ReadScope::Planning),
+];
+
+/// Returns the kinds that any scope includes.
+pub(crate) fn all() -> impl Iterator<Item = &'static Kind> {
+    KINDS.iter().map(|(kind, _)| kind)
+}
+
+/// Returns the kind of that group and name, if any scope includes it.
+pub(crate) fn find(group: &str, kind: &str) -> Option<&'static Kind> {
+    all().find(|known| (known.group, known.kind) == (group, kind))
+}
+
 impl ReadScope {
-    /// Is the kind read?
-    pub(crate) fn includes(self, kind: &Kind) -> bool {
-        const GROUPS: [&str; 4] = ["Namespace", "OperatorGroup", "ClusterServiceVersion", "Subscription"];
-        const TENANCY: [&str; 5] = ["ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"];
+    /// Returns the kinds that are read.
+    pub(crate) fn kinds(self) -> impl Iterator<Item = &'static Kind> {
+        KINDS.iter().filter(move |(kind, smallest)| self.includes(kind, *smallest)).map(|(kind, _)| kind)
+    }
+
+    fn includes(self, kind: &Kind, smallest: Self) -> bool {
+        const GROUPS: [Kind; 4] =
+            [kinds::NAMESPACE, kinds::OPERATOR_GROUP, kinds::CLUSTER_SERVICE_VERSION, kinds::SUBSCRIPTION];
+        const TENANCY: [Kind; 5] = [
+            kinds::SERVICE_ACCOUNT,
+            kinds::ROLE,
+            kinds::ROLE_BINDING,
+            kinds::CLUSTER_ROLE,
+            kinds::CLUSTER_ROLE_BINDING,
+        ];
         match self {
-            Self::Groups => GROUPS.contains(&kind.name),
-            Self::Tenancy => GROUPS.contains(&kind.name) || TENANCY.contains(&kind.name),
-            Self::Offers => Self::Tenancy.includes(kind) || kind.name == "CatalogSource",
-            Self::Installed | Self::Resolution | Self::Plans | Self::Planning => kind.scope <= self,
+            Self::Groups => GROUPS.contains(kind),
+            Self::Tenancy => GROUPS.contains(kind) || TENANCY.contains(kind),
+            Self::Offers => Self::Tenancy.includes(kind, smallest) || *kind == kinds::CATALOG_SOURCE,
+            Self::Installed | Self::Resolution | Self::Plans | Self::Planning => smallest <= self,
         }
     }
 
-    /// Does it matter what is in other namespaces than the one that is asked about?
+    /// Returns whether other namespaces than the requested one are read, too.
     pub(super) fn is_wide(self) -> bool {
         matches!(self, Self::Groups | Self::Tenancy | Self::Offers)
     }
-}
 
-/// A kind that is read.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Kind {
-    pub(crate) group: &'static str,
-    version: &'static str,
-    pub(crate) name: &'static str,
-    pub(super) plural: &'static str,
-    pub(crate) namespaced: bool,
-    /// The smallest scope that includes it.
-    pub(crate) scope: ReadScope,
-}
-
-const fn kind(
-    group: &'static str,
-    version: &'static str,
-    name: &'static str,
-    plural: &'static str,
-    scope: ReadScope,
-) -> Kind {
-    Kind { group, version, name, plural, namespaced: true, scope }
-}
-
-impl Kind {
-    const fn of_the_cluster(self) -> Self {
-        Self { namespaced: false, ..self }
-    }
-
-    /// Can nothing that is asked be said without it?
-    pub(super) fn is_vital(&self, scope: ReadScope) -> bool {
-        match scope {
-            ReadScope::Installed | ReadScope::Resolution => {
-                ["Subscription", "ClusterServiceVersion"].contains(&self.name)
-            }
-            ReadScope::Plans => self.name == "InstallPlan",
-            ReadScope::Planning => false,
-            ReadScope::Groups | ReadScope::Tenancy | ReadScope::Offers => self.name == "OperatorGroup",
+    /// Returns whether the request fails when the kind cannot be listed.
+    pub(super) fn requires(self, kind: &Kind) -> bool {
+        match self {
+            Self::Installed | Self::Resolution => [kinds::SUBSCRIPTION, kinds::CLUSTER_SERVICE_VERSION].contains(kind),
+            Self::Plans => *kind == kinds::INSTALL_PLAN,
+            Self::Planning => false,
+            Self::Groups | Self::Tenancy | Self::Offers => *kind == kinds::OPERATOR_GROUP,
         }
     }
-
-    /// Where it lives in the API.
-    pub(super) fn located(&self) -> Resource {
-        let Self { group, version, name, plural, namespaced, .. } = *self;
-        Resource { gvk: Gvk::new(group, version, name), plural: plural.to_owned(), namespaced }
-    }
-
-    /// `installplans.operators.coreos.com`
-    pub(crate) fn resource(&self) -> String {
-        if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
-    }
 }
-
-/// The kinds that are read.
-pub(crate) const KINDS: [Kind; 14] = [
-    kind(OLM, "v1alpha1", "Subscription", "subscriptions", ReadScope::Installed),
-    kind(OLM, "v1alpha1", "ClusterServiceVersion", "clusterserviceversions", ReadScope::Installed),
-    kind(OLM, "v1", "OperatorGroup", "operatorgroups", ReadScope::Resolution),
-    kind(OLM, "v1alpha1", "InstallPlan", "installplans", ReadScope::Resolution),
-    kind(OLM, "v1alpha1", "CatalogSource", "catalogsources", ReadScope::Planning),
-    kind("", "v1", "Namespace", "namespaces", ReadScope::Planning).of_the_cluster(),
-    kind("", "v1", "ServiceAccount", "serviceaccounts", ReadScope::Planning),
-    kind(RBAC, "v1", "Role", "roles", ReadScope::Planning),
-    kind(RBAC, "v1", "RoleBinding", "rolebindings", ReadScope::Planning),
-    kind(RBAC, "v1", "ClusterRole", "clusterroles", ReadScope::Planning).of_the_cluster(),
-    kind(RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", ReadScope::Planning).of_the_cluster(),
-    kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", ReadScope::Planning)
-        .of_the_cluster(),
-    kind("apiregistration.k8s.io", "v1", "APIService", "apiservices", ReadScope::Planning).of_the_cluster(),
-    kind("apps", "v1", "Deployment", "deployments", ReadScope::Planning),
-];

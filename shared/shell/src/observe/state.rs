@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::gap::Gap;
 use super::list::{self, Listed};
-use super::scope::KINDS;
+use super::scope;
 use super::served::Served;
 use crate::cluster::api::Api;
 
@@ -102,7 +102,7 @@ impl ClusterState {
     /// Lists objects of a kind that is read here, in one namespace or (when it is empty) in all. What may not be listed is a gap.
     pub(crate) async fn read_kind(&mut self, gk: &GroupKind, namespace: &str) {
         let Some(api) = self.api.clone() else { return };
-        let Some(kind) = KINDS.iter().find(|kind| (kind.group, kind.name) == (&*gk.group, &*gk.kind)) else { return };
+        let Some(kind) = scope::find(&gk.group, &gk.kind) else { return };
         match list::listed(&api, kind, namespace).await {
             Ok((objects, gaps)) => {
                 self.gaps.extend(gaps);
@@ -121,10 +121,7 @@ impl ClusterState {
             return;
         }
         let gvk = object::gvk(object);
-        let namespaced = KINDS
-            .iter()
-            .find(|known| (known.group, known.name) == (gvk.group.as_str(), gvk.kind.as_str()))
-            .is_some_and(|known| known.namespaced);
+        let namespaced = scope::find(&gvk.group, &gvk.kind).is_some_and(|known| known.namespaced);
         if namespaced || self.served.is_namespaced(&gvk) == Some(true) {
             let namespace = self.namespace.as_deref().unwrap_or("default");
             object::map_mut(object, &["metadata"]).insert("namespace".to_owned(), namespace.into());

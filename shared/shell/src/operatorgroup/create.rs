@@ -11,7 +11,8 @@
 
 use std::path::PathBuf;
 
-use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::api::kinds;
+use olm_core::api::object::{self, Gvk};
 use olm_core::membership::Group;
 use olm_core::operatorgroup::compile::{Named, Refused, supports};
 use olm_core::operatorgroup::form;
@@ -194,8 +195,7 @@ async fn seen(options: &Options, wished: &Wished, printer: &mut Printer) -> Resu
         decides(&seen, place)?;
     }
     if gap(&seen, "namespaces", "").is_some() {
-        let gvk = Gvk::new("", "v1", "Namespace");
-        let targets = places.into_iter().map(|name| ObjectRef { gvk: gvk.clone(), namespace: String::new(), name });
+        let targets = places.into_iter().map(|name| kinds::NAMESPACE.object("", &name));
         seen.read_objects(targets).await;
     }
     Ok(seen)

@@ -8,7 +8,8 @@
 //! member appears during the deletion, the group is created again.
 
 use kube::api::{DeleteParams, Preconditions};
-use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::api::kinds;
+use olm_core::api::object::{self, ObjectRef};
 use olm_core::membership;
 use olm_core::operatorgroup::compile::Named;
 use olm_core::operatorgroup::managed::{self, Deletion};
@@ -205,11 +206,7 @@ async fn given_back(
     printer: &mut Printer,
 ) -> Result<Option<Outcome>, CliError> {
     let (namespace, name) = (object::namespace(group), object::name(group));
-    let csvs = Resource {
-        gvk: Gvk::new("operators.coreos.com", "v1alpha1", "ClusterServiceVersion"),
-        plural: "clusterserviceversions".to_owned(),
-        namespaced: true,
-    };
+    let csvs = Resource::from(&kinds::CLUSTER_SERVICE_VERSION);
     let csvs =
         api.list(&ListQuery::all(&csvs).within(namespace).labelled("!olm.copiedFrom")).await.and_then(Page::readable);
     let mut world = World::new();

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use kube::api::{DeleteParams, Preconditions};
-use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::api::kinds;
+use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::membership::Group;
 use olm_core::operatorgroup::managed::{COMPILED_BY, Origin};
@@ -218,8 +219,7 @@ fn take_in(event: WatchEvent, there: &mut BTreeSet<String>) {
 }
 
 fn groups() -> Resource {
-    let gvk = Gvk::new("operators.coreos.com", "v1", "OperatorGroup");
-    Resource { gvk, plural: "operatorgroups".to_owned(), namespaced: true }
+    Resource::from(&kinds::OPERATOR_GROUP)
 }
 
 /// Converts a refusal of the API server to an error.

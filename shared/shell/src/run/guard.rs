@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use futures::StreamExt;
-use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::api::conditions::ESTABLISHED;
+use olm_core::api::custom_resource_definition::CustomResourceDefinition;
+use olm_core::api::kinds::{self, Kind};
+use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
 use serde_json::json;
 use tracing::info;
@@ -13,27 +16,26 @@ use crate::cluster::api::{Api, ListQuery, Resource, WatchEvent};
 use crate::cluster::request_error::RequestError;
 
 /// The kinds that planning requires.
-const NEEDED: [(&str, &str); 8] = [
-    ("v1alpha1", "CatalogSource"),
-    ("v1alpha1", "ClusterServiceVersion"),
-    ("v1alpha1", "InstallPlan"),
-    ("v1alpha1", "Subscription"),
-    ("v1", "OLMConfig"),
-    ("v1", "Operator"),
-    ("v1", "OperatorGroup"),
-    ("v2", "OperatorCondition"),
+const NEEDED: [&Kind; 8] = [
+    &kinds::CATALOG_SOURCE,
+    &kinds::CLUSTER_SERVICE_VERSION,
+    &kinds::INSTALL_PLAN,
+    &kinds::SUBSCRIPTION,
+    &kinds::OLM_CONFIG,
+    &kinds::OPERATOR,
+    &kinds::OPERATOR_GROUP,
+    &kinds::OPERATOR_CONDITION,
 ];
-const GROUP: &str = "operators.coreos.com";
 /// The label selector of the Deployments of a real OLM's controllers, in any namespace.
 const CONTROLLERS: &str = "app in (olm-operator,catalog-operator)";
 
 /// Returns an error if the API server does not serve OLM's kinds.
 pub(super) async fn require_crds(api: &Api) -> Result<(), CliError> {
     let mut missing = Vec::new();
-    for (version, kind) in NEEDED {
-        match api.resource(&Gvk::new(GROUP, version, kind)).await {
+    for kind in NEEDED {
+        match api.resource(&kind.gvk()).await {
             Ok(_) => {}
-            Err(refusal) if refusal.is_not_found() => missing.push(format!("{kind} ({version})")),
+            Err(refusal) if refusal.is_not_found() => missing.push(format!("{} ({})", kind.kind, kind.version)),
             Err(refusal) => return Err(RequestError::of_cluster("get", "/apis", refusal).into()),
         }
     }
@@ -50,16 +52,8 @@ pub(super) async fn require_crds(api: &Api) -> Result<(), CliError> {
 
 /// Waits until the API server serves all of OLM's kinds.
 pub(super) async fn wait_for_crds(api: &Api) -> Result<(), CliError> {
-    let crds = Resource {
-        gvk: Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
-        plural: "customresourcedefinitions".to_owned(),
-        namespaced: false,
-    };
-    let established = |crd: &serde_json::Value| {
-        object::list(crd, &["status", "conditions"])
-            .iter()
-            .any(|c| object::text(c, &["type"]) == "Established" && object::text(c, &["status"]) == "True")
-    };
+    let crds = Resource::from(&kinds::CUSTOM_RESOURCE_DEFINITION);
+    let established = |crd: &serde_json::Value| CustomResourceDefinition::new(crd).conditions().is_true(ESTABLISHED);
     let cannot = |verb: &'static str| {
         move |status| RequestError::of_cluster(verb, "customresourcedefinitions.apiextensions.k8s.io", status)
     };
@@ -68,7 +62,7 @@ pub(super) async fn wait_for_crds(api: &Api) -> Result<(), CliError> {
     let mut waiting: BTreeSet<String> = page
         .objects
         .iter()
-        .filter(|crd| object::text(crd, &["spec", "group"]) == GROUP && !established(crd))
+        .filter(|crd| CustomResourceDefinition::new(crd).group() == kinds::OLM && !established(crd))
         .map(|crd| object::name(crd).to_owned())
         .collect();
     let events = api.watch(&query, &page.resource_version).await.map_err(cannot("watch"))?;
@@ -88,8 +82,7 @@ pub(super) async fn wait_for_crds(api: &Api) -> Result<(), CliError> {
 
 /// Returns the Deployments of a real OLM that are not scaled to zero.
 async fn controllers(api: &Api) -> Result<Vec<ObjectRef>, CliError> {
-    let deployments =
-        Resource { gvk: Gvk::new("apps", "v1", "Deployment"), plural: "deployments".to_owned(), namespaced: true };
+    let deployments = Resource::from(&kinds::DEPLOYMENT);
     let page = api
         .list(&ListQuery::all(&deployments).labelled(CONTROLLERS))
         .await

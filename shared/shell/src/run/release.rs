@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use olm_core::api::cluster_service_version::FINALIZER;
-use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::api::kinds;
+use olm_core::api::object::{self, ObjectRef};
 
 use olm_core::planner::Planner;
 use olm_core::world::trimmed;
@@ -163,19 +164,18 @@ async fn claim(lease: &mut Lease) -> Result<bool, CliError> {
 }
 
 fn csvs() -> Resource {
-    let gvk = Gvk::new("operators.coreos.com", "v1alpha1", "ClusterServiceVersion");
-    Resource { gvk, plural: "clusterserviceversions".to_owned(), namespaced: true }
+    Resource::from(&kinds::CLUSTER_SERVICE_VERSION)
 }
 
 fn namespaces() -> Resource {
-    Resource { gvk: Gvk::new("", "v1", "Namespace"), plural: "namespaces".to_owned(), namespaced: false }
+    Resource::from(&kinds::NAMESPACE)
 }
 
 /// Returns which of the selected namespaces are being deleted: Kubernetes deletes their objects some seconds later.
 async fn terminating(api: &Api, release: &Release) -> Result<BTreeSet<String>, CliError> {
     let mut terminating = BTreeSet::new();
     for name in &release.namespaces {
-        let target = ObjectRef { gvk: namespaces().gvk, namespace: String::new(), name: name.clone() };
+        let target = kinds::NAMESPACE.object("", name);
         match api.get(&target).await.map_err(|status| RequestError::about("get", &namespaces(), "", status))? {
             Some(namespace) if object::is_deleting(&namespace) => drop(terminating.insert(name.clone())),
             Some(_) => {}

@@ -142,6 +142,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use bytes::Bytes;
+    use olm_core::api::kinds;
     use serde_json::json;
 
     use super::*;
@@ -149,7 +150,7 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     fn resource() -> Resource {
-        Resource { gvk: Gvk::new("", "v1", "ConfigMap"), plural: "configmaps".to_owned(), namespaced: true }
+        Resource::from(&kinds::CONFIG_MAP)
     }
 
     /// A server that has so many objects of so many MiB, in pages as large as is asked for; and how many it was asked for each time.

@@ -319,8 +319,7 @@ async fn every_send_asks_the_permit_and_waits_no_longer_than_it_lasts() {
         }
     });
     let api = Api::new(kube::Client::new(service, "default")).with_permit(&permit);
-    let gvk = Gvk::new("", "v1", "ConfigMap");
-    api.know(Resource { gvk, plural: "configmaps".to_owned(), namespaced: true }).await;
+    api.know(Resource::from(&kinds::CONFIG_MAP)).await;
     let of = |namespace: &str| json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "rose", "namespace": namespace } });
 
     until.send_replace(Some(clock.now().after(DURATION)));

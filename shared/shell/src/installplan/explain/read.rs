@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use olm_core::api::catalog_source;
+use olm_core::api::kinds;
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::bundle::{Unpacked, reference};
 use olm_core::catalog::Snapshot;
@@ -24,7 +25,7 @@ use crate::cli::{CliError, ErrorKind, Printer, errors};
 use crate::cluster::puller::Puller;
 use crate::cluster::schema_check;
 use crate::image;
-use crate::observe::{ClusterState, Gap, KINDS, STALE};
+use crate::observe::{ClusterState, Gap, STALE, scope};
 use crate::registry;
 
 /// The maximum number of attempts: objects, then custom resources and bundles, then what these add.
@@ -218,7 +219,7 @@ impl More {
         if seen.api().is_none() {
             return Ok(any);
         }
-        let is_listed = |gvk: &Gvk| KINDS.iter().any(|k| (k.group, k.name) == (gvk.group.as_str(), gvk.kind.as_str()));
+        let is_listed = |gvk: &Gvk| scope::find(&gvk.group, &gvk.kind).is_some();
         let touched = explanation.objects.iter().filter(|o| o.change == Change::Create && !is_listed(&o.gvk));
         let new: Vec<ObjectRef> = touched
             .map(|o| ObjectRef { gvk: o.gvk.clone(), namespace: o.namespace.clone(), name: o.name.clone() })
@@ -268,11 +269,7 @@ async fn check_custom_resources(
 /// Returns the content of a bundle: from the ConfigMap into which OLM unpacked it, else from its image.
 async fn unpack(seen: &ClusterState, bundle: &Bundle, images: &image::Options, printer: &Printer) -> Unpacked {
     if let (Some(api), Some((namespace, _))) = (seen.api(), bundle.catalog.split_once('/')) {
-        let target = ObjectRef {
-            gvk: Gvk::new("", "v1", "ConfigMap"),
-            namespace: namespace.to_owned(),
-            name: reference::config_map_name(&bundle.image),
-        };
+        let target = kinds::CONFIG_MAP.object(namespace, &reference::config_map_name(&bundle.image));
         if let Ok(Some(config_map)) = api.get(&target).await
             && let Ok(content) = reference::content(&config_map)
         {

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::api::kinds;
+use olm_core::api::object::{self, ObjectRef};
 use olm_core::resolver::explain::{self, Bundle, Explanation};
 use olm_core::resolver::{Catalog, Inputs};
 use olm_core::subscription::NamespaceState;
@@ -30,8 +31,7 @@ pub(super) async fn add(
     for subscription in given(seen) {
         namespaces.insert(object::namespace(subscription).to_owned());
         let [namespace, name] = ["sourceNamespace", "source"].map(|key| object::text(subscription, &["spec", key]));
-        let gvk = Gvk::new("operators.coreos.com", "v1alpha1", "CatalogSource");
-        sources.insert(ObjectRef { gvk, namespace: namespace.to_owned(), name: name.to_owned() });
+        sources.insert(kinds::CATALOG_SOURCE.object(namespace, name));
     }
     let known = seen.gaps.len();
     let places: BTreeSet<String> = sources.iter().map(|source| source.namespace.clone()).collect();

@@ -10,7 +10,7 @@ use olm_core::world::{CatalogFact, GroupKind, Reader, kind};
 use super::Options;
 use crate::cli::source::read_catalogs;
 use crate::cli::{CliError, ErrorKind, Printer};
-use crate::observe::{ClusterState, Gap, KINDS, ReadScope};
+use crate::observe::{ClusterState, Gap, ReadScope, scope};
 
 /// Reads all objects that rules are checked against.
 pub(super) async fn read(options: &Options, printer: &mut Printer) -> Result<ClusterState, CliError> {
@@ -38,14 +38,14 @@ pub(super) fn known(seen: &ClusterState, options: &Options) -> Known {
     }
     let mut known = Known::everything();
     let asked = seen.namespace.as_deref().unwrap_or_default();
-    for of_kind in &KINDS {
+    for of_kind in scope::all() {
         let resource = of_kind.resource();
         let gaps: Vec<&Gap> = seen.gaps.iter().filter(|gap| gap.verb == "list" && gap.resource == resource).collect();
         let Some(first) = gaps.first() else { continue };
         // A resource that cannot be listed in all namespaces was listed in the selected one.
         let in_one = of_kind.namespaced && !asked.is_empty() && !gaps.iter().any(|gap| gap.namespace == asked);
         let within = if in_one { BTreeSet::from([asked.to_owned()]) } else { BTreeSet::new() };
-        known.limit(GroupKind::new(of_kind.group, of_kind.name), within, first.to_string());
+        known.limit(GroupKind::known(of_kind), within, first.to_string());
     }
     known.about(seen.namespace.as_deref())
 }
