@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::api::cluster_service_version::{Csv, Phase};
 use crate::api::object;
+use crate::api::subscription::Subscription;
 use crate::membership;
 use crate::world::{ConnectionState, Reader, kind};
 
@@ -66,14 +67,14 @@ pub struct SubscriptionState {
 impl SubscriptionState {
     /// Returns the current labels of a Subscription.
     pub fn from_object(subscription: &Value) -> Self {
-        let text = |path: &[&str]| object::text(subscription, path).to_owned();
+        let subscription = Subscription::new(subscription);
         Self {
-            namespace: object::namespace(subscription).to_owned(),
-            name: object::name(subscription).to_owned(),
-            installed: text(&["status", "installedCSV"]),
-            channel: text(&["spec", "channel"]),
-            package: text(&["spec", "name"]),
-            approval: text(&["spec", "installPlanApproval"]),
+            namespace: subscription.namespace().to_owned(),
+            name: subscription.name().to_owned(),
+            installed: subscription.installed_csv().to_owned(),
+            channel: subscription.channel().to_owned(),
+            package: subscription.package().to_owned(),
+            approval: subscription.approval_text().to_owned(),
         }
     }
 }
@@ -109,14 +110,14 @@ pub fn objects(world: &Reader<'_>) -> Objects {
 }
 
 fn csv(csv: &Value) -> CsvState {
-    let text = |path: &[&str]| object::text(csv, path).to_owned();
-    let version = Some(text(&["spec", "version"])).filter(|version| !version.is_empty());
+    let csv = Csv::new(csv);
+    let version = Some(csv.version()).filter(|version| !version.is_empty());
     CsvState {
-        namespace: object::namespace(csv).to_owned(),
-        name: object::name(csv).to_owned(),
-        version: version.unwrap_or_else(|| NO_VERSION.to_owned()),
-        phase: text(&["status", "phase"]),
-        reason: text(&["status", "reason"]),
+        namespace: csv.namespace().to_owned(),
+        name: csv.name().to_owned(),
+        version: version.unwrap_or(NO_VERSION).to_owned(),
+        phase: csv.phase_text().to_owned(),
+        reason: csv.reason().to_owned(),
     }
 }
 

@@ -19,6 +19,8 @@ pub const ESTABLISHED: &str = "Established";
 pub const NAMES_ACCEPTED: &str = "NamesAccepted";
 /// The Deployment or APIService is available.
 pub const AVAILABLE: &str = "Available";
+/// Set by Kubernetes on a Deployment whose rollout progresses or is complete.
+pub const PROGRESSING: &str = "Progressing";
 /// The Pod is ready.
 pub const READY: &str = "Ready";
 

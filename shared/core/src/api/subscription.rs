@@ -1,7 +1,8 @@
 //! Subscription: a request to install a package and to follow one of its channels.
 
+use super::conditions::Conditions;
 use super::object;
-use super::view::object_view;
+use super::view::{object_view, view};
 use super::words::words;
 
 words! {
@@ -103,23 +104,75 @@ impl<'a> Subscription<'a> {
         object::text(self.json, &["spec", field])
     }
 
-    /// `status.currentCSV`: the last result of the resolution.
+    /// `status.currentCSV`
     pub fn current_csv(self) -> &'a str {
-        object::text(self.json, &["status", "currentCSV"])
+        self.status().current_csv()
     }
 
     /// `status.installedCSV`
     pub fn installed_csv(self) -> &'a str {
-        object::text(self.json, &["status", "installedCSV"])
+        self.status().installed_csv()
     }
 
     /// `status.state`
     pub fn state(self) -> State {
-        State::from(object::text(self.json, &["status", "state"]))
+        self.status().state()
     }
 
-    /// `status.installPlanRef.name`; empty when none.
+    /// The same as it stands.
+    pub fn state_text(self) -> &'a str {
+        self.status().state_text()
+    }
+
+    /// `status.installPlanRef.name`; empty: it refers to none.
     pub fn plan_name(self) -> &'a str {
-        object::text(self.json, &["status", "installPlanRef", "name"])
+        self.status().plan_name()
+    }
+
+    /// `status`
+    pub fn status(self) -> SubscriptionStatus<'a> {
+        SubscriptionStatus::new(object::at(self.json, &["status"]))
+    }
+}
+
+view! {
+    /// A view of the status of a Subscription.
+    SubscriptionStatus
+}
+
+impl<'a> SubscriptionStatus<'a> {
+    /// `currentCSV`: what resolution chose last.
+    pub fn current_csv(self) -> &'a str {
+        object::text(self.json, &["currentCSV"])
+    }
+
+    /// `installedCSV`
+    pub fn installed_csv(self) -> &'a str {
+        object::text(self.json, &["installedCSV"])
+    }
+
+    /// `state`
+    pub fn state(self) -> State {
+        State::from(self.state_text())
+    }
+
+    /// The same as it stands.
+    pub fn state_text(self) -> &'a str {
+        object::text(self.json, &["state"])
+    }
+
+    /// `installPlanRef.name`; empty: it refers to none.
+    pub fn plan_name(self) -> &'a str {
+        object::text(self.json, &["installPlanRef", "name"])
+    }
+
+    /// `installPlanGeneration`; 0 when absent.
+    pub fn plan_generation(self) -> i64 {
+        object::at(self.json, &["installPlanGeneration"]).as_i64().unwrap_or_default()
+    }
+
+    /// `conditions`
+    pub fn conditions(self) -> Conditions<'a> {
+        Conditions::from_status(self.json)
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::install::Install;
 use super::installed::Namespace;
 use super::offer::{self, Unusable};
-use super::status::Subscription;
+use super::status::Draft;
 use super::{Group, NamespaceState};
 use crate::api::conditions::Conditions;
 use crate::api::install_plan::{InstallPlan, Phase, is_approved, is_generated};
@@ -77,7 +77,7 @@ pub(super) fn resolve(
             None => return failed(plan, &Failure::Error(format!("no catalog has ClusterServiceVersion {csv}")), now),
         }
     }
-    let wishes: Vec<Subscription<'_>> = wishes.iter().map(Subscription::new).collect();
+    let wishes: Vec<Draft<'_>> = wishes.iter().map(Draft::new).collect();
     let installed = match NamespaceState::read(world, namespace) {
         Ok(there) => there.installed,
         Err(failure) => return failed(plan, &failure, now),

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::status::Subscription;
+use super::status::Draft;
 use crate::api::install_plan::{InstallPlan, Phase, Step};
 use crate::api::metadata::Metadata;
 use crate::api::object;
@@ -48,25 +48,25 @@ pub(super) struct Install {
 pub(super) struct Need<'n, 'i, 's> {
     pub(super) chosen: &'n Chosen<'i>,
     /// The Subscriptions that it is for; empty for a dependency, which gets a Subscription of its own.
-    pub(super) matches: Vec<&'n Subscription<'s>>,
+    pub(super) matches: Vec<&'n Draft<'s>>,
 }
 
 /// Returns the parts of a resolution that do not exist yet.
 pub(super) fn needs<'n, 'i, 's>(
     resolution: &'n Resolution<'i>,
-    subscriptions: &'n [Subscription<'s>],
+    subscriptions: &'n [Draft<'s>],
     exists: impl Fn(&str) -> bool,
 ) -> Vec<Need<'n, 'i, 's>> {
     let need = |chosen: &'n Chosen<'i>| {
         let Chosen { catalog, entry, .. } = chosen;
-        let is_match = |s: &&Subscription<'_>| {
+        let is_match = |s: &&Draft<'_>| {
             let wanted = s.wanted(false);
             wanted.package == entry.package
                 && (wanted.channel.is_empty() || wanted.channel == entry.channel)
                 && wanted.takes_from(catalog.name, catalog.namespace)
         };
-        let matches: Vec<&Subscription<'s>> = subscriptions.iter().filter(is_match).collect();
-        let is_current = matches.iter().all(|s| s.status("currentCSV") == entry.name);
+        let matches: Vec<&Draft<'s>> = subscriptions.iter().filter(is_match).collect();
+        let is_current = matches.iter().all(|s| s.planned().current_csv() == entry.name);
         let is_there = !matches.is_empty() && is_current && exists(&entry.name);
         (!is_there).then_some(Need { chosen, matches })
     };
@@ -87,7 +87,7 @@ impl Install {
     pub(super) fn new(
         namespace: &str,
         resolution: &Resolution<'_>,
-        subscriptions: &[Subscription<'_>],
+        subscriptions: &[Draft<'_>],
         optional_manifests: bool,
         exists: impl Fn(&str) -> bool,
         images: &Images<'_, '_>,
@@ -122,8 +122,8 @@ impl Install {
             if matches.is_empty() {
                 install.steps.push(steps::of_subscription(&source, namespace, &entry.package, &entry.channel));
             }
-            let updated = matches.iter().filter(|s| s.status("currentCSV") != entry.name);
-            install.updates.extend(updated.map(|s| (s.name().to_owned(), entry.name.clone())));
+            let updated = matches.iter().filter(|s| s.planned().current_csv() != entry.name);
+            install.updates.extend(updated.map(|s| (s.view.name().to_owned(), entry.name.clone())));
         }
         steps::order(&mut install.steps);
         Ok(install)
@@ -184,11 +184,11 @@ impl Install {
     }
 
     /// Returns the InstallPlan to create, or the one that was created and has no status yet.
-    pub(super) fn make(&self, namespace: &str, subscriptions: &[Subscription<'_>], plans: &[&Value]) -> Option<Make> {
+    pub(super) fn make(&self, namespace: &str, subscriptions: &[Draft<'_>], plans: &[&Value]) -> Option<Make> {
         if self.updates.is_empty() {
             return None;
         }
-        let manual = subscriptions.iter().any(|s| s.approval() == Approval::Manual);
+        let manual = subscriptions.iter().any(|s| s.view.approval() == Approval::Manual);
         let spec = |generation: i64| {
             json!({
                 "clusterServiceVersionNames": self.csv_names(),
@@ -197,9 +197,9 @@ impl Install {
                 "generation": generation,
             })
         };
-        let known = subscriptions.iter().map(Subscription::plan_generation).max().unwrap_or_default();
+        let known = subscriptions.iter().map(|s| s.planned().plan_generation()).max().unwrap_or_default();
         let newest = plans.iter().map(|p| generation(p)).max().unwrap_or_default();
-        let owners: Vec<Value> = subscriptions.iter().map(|s| object::owner_reference(s.json, false)).collect();
+        let owners: Vec<Value> = subscriptions.iter().map(|s| object::owner_reference(s.view.json, false)).collect();
         let is_empty = |p: &&&Value| {
             generation(p) > known
                 && InstallPlan::new(p).phase() == Phase::None
@@ -218,9 +218,9 @@ impl Install {
     }
 
     /// Links the Subscriptions to the InstallPlan that was created for them.
-    pub(super) fn link(&self, subscriptions: &mut [Subscription<'_>], plan: &Value) {
+    pub(super) fn link(&self, subscriptions: &mut [Draft<'_>], plan: &Value) {
         for (name, csv) in &self.updates {
-            if let Some(subscription) = subscriptions.iter_mut().find(|s| s.name() == name) {
+            if let Some(subscription) = subscriptions.iter_mut().find(|s| s.view.name() == name) {
                 subscription.link_generation(plan, csv);
             }
         }
@@ -315,21 +315,21 @@ fn generation(plan: &Value) -> i64 {
     InstallPlan::new(plan).generation()
 }
 
-fn is_owned(plan: &Value, subscription: &Subscription<'_>) -> bool {
+fn is_owned(plan: &Value, subscription: &Draft<'_>) -> bool {
     let owners = Metadata::new(plan).owner_references();
-    owners.iter().any(|o| object::text(o, &["uid"]) == object::uid(subscription.json))
+    owners.iter().any(|o| object::text(o, &["uid"]) == object::uid(subscription.view.json))
 }
 
 /// Links Subscriptions to the InstallPlans that created them, and to one that was created for them and is not recorded yet,
 /// because of a crash or a conflict.
-pub(super) fn link(subscriptions: &mut [Subscription<'_>], plans: &[&Value]) {
+pub(super) fn link(subscriptions: &mut [Draft<'_>], plans: &[&Value]) {
     for subscription in subscriptions.iter_mut() {
         subscription.link_to_maker(plans);
     }
     let written = plans.iter().filter(|p| InstallPlan::new(p).phase() != Phase::None);
     let Some(plan) = written.max_by_key(|p| generation(p)) else { return };
     // Several Subscriptions are written one after another: some may have recorded it, others not.
-    let unaware = |s: &Subscription<'_>| s.plan_generation() < generation(plan) && is_owned(plan, s);
+    let unaware = |s: &Draft<'_>| s.planned().plan_generation() < generation(plan) && is_owned(plan, s);
     if !subscriptions.iter().any(unaware) {
         return;
     }
@@ -342,7 +342,7 @@ pub(super) fn link(subscriptions: &mut [Subscription<'_>], plans: &[&Value]) {
             let wanted = subscription.wanted(false);
             let is_match =
                 wanted.package == package && wanted.takes_from(resource("sourceName"), resource("sourceNamespace"));
-            if is_match && subscription.status("currentCSV") != csv {
+            if is_match && subscription.planned().current_csv() != csv {
                 subscription.link_generation(plan, csv);
             }
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::status::Subscription;
+use super::status::Draft;
 use crate::api::cluster_service_version::{Csv, Phase, reason};
 use crate::api::install_plan::{self, InstallPlan};
 use crate::api::object;
@@ -81,15 +81,15 @@ impl<'w> Namespace<'w> {
     /// Returns whether the last upgrade of each Subscription is in progress, and the CSVs that are about to be deleted.
     pub(super) fn under_way(
         &self,
-        subscriptions: &[Subscription<'_>],
+        subscriptions: &[Draft<'_>],
         plans: &[&Value],
         fail_forward: bool,
     ) -> (Vec<bool>, BTreeSet<&'w str>) {
         let mut leaving = if fail_forward { self.left_behind() } else { BTreeSet::new() };
         let mut busy = Vec::new();
         for subscription in subscriptions {
-            let plan = plans.iter().copied().find(|p| object::name(p) == subscription.plan_name());
-            let installed = subscription.status("installedCSV");
+            let plan = plans.iter().copied().find(|p| object::name(p) == subscription.planned().plan_name());
+            let installed = subscription.planned().installed_csv();
             let is_busy = self.is_busy(installed, plan, fail_forward);
             if is_busy {
                 leaving.extend(self.leaving(installed, plan, fail_forward));
@@ -110,7 +110,7 @@ impl<'w> Namespace<'w> {
         &self,
         namespace: &'n str,
         groups: usize,
-        subscriptions: &[Subscription<'_>],
+        subscriptions: &[Draft<'_>],
         leaving: &BTreeSet<&str>,
     ) -> Result<Vec<Installed>, Broken<'n>> {
         if groups != 1 {
@@ -118,12 +118,12 @@ impl<'w> Namespace<'w> {
         }
         let mut installed = Vec::new();
         for (name, csv) in &self.csvs {
-            let linked = || subscriptions.iter().filter(|s| s.status("installedCSV") == *name);
+            let linked = || subscriptions.iter().filter(|s| s.planned().installed_csv() == *name);
             let subscribed = linked().next().is_some();
             if leaving.contains(name) && !subscribed {
                 continue;
             }
-            let packages: BTreeSet<&str> = linked().map(|s| s.spec("name")).collect();
+            let packages: BTreeSet<&str> = linked().map(|s| s.view.package()).collect();
             let package = match packages.len() {
                 1 => packages.first().copied(),
                 _ => None,

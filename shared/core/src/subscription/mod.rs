@@ -35,7 +35,7 @@ use self::conditions::{condition, remove, set_timeless};
 use self::install::{Install, Make};
 use self::installed::Namespace;
 use self::offer::{Source, Unusable};
-use self::status::Subscription;
+use self::status::Draft;
 use crate::api::install_plan::{InstallPlan, Phase, is_generated};
 use crate::api::metadata::Metadata;
 use crate::api::object;
@@ -61,8 +61,8 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     let namespace = key.name.as_str();
     let mut plans: Vec<&Value> = world.in_namespace(&kind::INSTALL_PLAN, namespace).map(|o| o.json()).collect();
     plans.retain(|p| !object::is_deleting(p));
-    let mut subscriptions: Vec<Subscription<'_>> =
-        world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|o| Subscription::new(o.json())).collect();
+    let mut subscriptions: Vec<Draft<'_>> =
+        world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|o| Draft::new(o.json())).collect();
     if subscriptions.is_empty() {
         let mut actions = collect(&plans, &subscriptions);
         actions.extend(forget(world, namespace, &plans, &BTreeSet::new()));
@@ -152,7 +152,7 @@ impl<'w> Group<'w> {
 /// Deletes the oldest InstallPlans beyond the limit. Unlike OLM it spares those that a Subscription refers to, and
 /// unfinished ones that users or other programs created: they have no generation, so OLM deletes them first, executed or
 /// not.
-fn collect(plans: &[&Value], subscriptions: &[Subscription<'_>]) -> Vec<Action> {
+fn collect(plans: &[&Value], subscriptions: &[Draft<'_>]) -> Vec<Action> {
     let created = |p: &Value| Metadata::new(p).created().to_owned();
     let counted = |p: &Value| object::at(p, &["spec", "generation"]).as_i64().filter(|generation| *generation > 0);
     let mut by_age = plans.to_vec();
@@ -168,7 +168,7 @@ fn collect(plans: &[&Value], subscriptions: &[Subscription<'_>]) -> Vec<Action> 
     oldest.sort_by_key(|(generation, _)| *generation);
     let surplus = plans.len().saturating_sub(KEPT_PLANS);
     let is_spared = |p: &&Value| {
-        let is_referred = subscriptions.iter().any(|s| s.plan_name() == object::name(p));
+        let is_referred = subscriptions.iter().any(|s| s.planned().plan_name() == object::name(p));
         is_referred || !is_generated(p) && !InstallPlan::new(p).phase().is_final()
     };
     let surplus = oldest.into_iter().take(surplus).map(|(_, p)| p).filter(|p| !is_spared(p));
@@ -204,7 +204,7 @@ struct Pass<'w, 'r> {
     /// The InstallPlan whose first status is among the actions.
     filled: Option<Value>,
     group: Group<'w>,
-    subscriptions: Vec<Subscription<'w>>,
+    subscriptions: Vec<Draft<'w>>,
     actions: Vec<Action>,
     reasons: Vec<Reason>,
     again: Option<Timestamp>,
@@ -215,8 +215,8 @@ impl<'w> Pass<'w, '_> {
     fn resolve(&mut self) {
         let namespace = Namespace::read(self.world, &self.key.name);
         let (busy, leaving) = namespace.under_way(&self.subscriptions, &self.plans, self.group.fail_forward);
-        let waits = |(s, busy): (&Subscription<'_>, &bool)| {
-            *busy || s.state() == subscription::State::UpgradePending && !s.plan_name().is_empty()
+        let waits = |(s, busy): (&Draft<'_>, &bool)| {
+            *busy || s.planned().state() == subscription::State::UpgradePending && !s.planned().plan_name().is_empty()
         };
         if self.subscriptions.iter().zip(&busy).all(waits) {
             self.report_lost_csvs(&namespace);
@@ -262,7 +262,7 @@ impl<'w> Pass<'w, '_> {
         let name = self.key.name.as_str();
         let sources = offer::sources(self.world, self.settings, name, !self.group.excludes_global);
         let is_named = |source: &Source<'_>| {
-            let wanted = |s: &Subscription<'_>| s.wanted(false).takes_from(source.name, source.namespace);
+            let wanted = |s: &Draft<'_>| s.wanted(false).takes_from(source.name, source.namespace);
             self.subscriptions.iter().any(wanted)
         };
         let (catalogs, mut broken) = offer::catalogs(&sources, is_named)?;
@@ -325,7 +325,7 @@ impl<'w> Pass<'w, '_> {
                 condition(condition_type::BUNDLE_UNPACK_FAILED, true, &reason, &message),
             );
             if before != subscription.status {
-                let (regarding, message) = (subscription.json.clone(), message.clone());
+                let (regarding, message) = (subscription.view.json.clone(), message.clone());
                 let reason = condition_type::BUNDLE_UNPACK_FAILED.to_owned();
                 self.actions.push(Action::Emit(Emit { regarding, warning: true, reason, message }));
             }
@@ -351,11 +351,9 @@ impl<'w> Pass<'w, '_> {
     fn known(&self, kind: &str, pending: &[Pending]) -> Option<(String, String)> {
         let waits =
             |message: &str| pending.iter().any(|p| matches!(p.state, State::Waits(_)) && message.contains(&p.image));
-        let conditions = self.subscriptions.iter().flat_map(|s| object::list(&s.status, &["conditions"]));
-        let mut said = conditions.filter(|c| object::text(c, &["type"]) == kind).map(|c| {
-            let of = |key| object::text(c, &[key]).to_owned();
-            (of("reason"), of("message"))
-        });
+        let conditions = self.subscriptions.iter().flat_map(|s| s.planned().conditions().iter());
+        let of_kind = conditions.filter(|condition| condition.of_type() == kind);
+        let mut said = of_kind.map(|condition| (condition.reason().to_owned(), condition.message().to_owned()));
         said.find(|(_, message)| waits(message))
     }
 
@@ -420,13 +418,13 @@ impl<'w> Pass<'w, '_> {
     /// A CSV that was installed and deleted is not installed again until its InstallPlan is deleted too, as in OLM.
     fn report_lost_csvs(&mut self, namespace: &Namespace<'_>) {
         for subscription in &self.subscriptions {
-            let current = subscription.status("currentCSV");
-            let plan = self.plans.iter().find(|p| object::name(p) == subscription.plan_name());
+            let current = subscription.planned().current_csv();
+            let plan = self.plans.iter().find(|p| object::name(p) == subscription.planned().plan_name());
             if plan.is_some_and(|p| InstallPlan::new(p).phase() == Phase::Complete)
                 && !current.is_empty()
                 && !namespace.has(current)
             {
-                let object = format!("Subscription {}/{}", self.key.name, subscription.name());
+                let object = format!("Subscription {}/{}", self.key.name, subscription.view.name());
                 let needs = format!("ClusterServiceVersion {current}");
                 self.reasons.push(Reason::Missing { object, needs });
             }

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::installed::Namespace;
-use super::status::Subscription;
+use super::status::Draft;
 use super::{Group, install};
 use crate::membership;
 use crate::resolver::{Failure, Installed, Wanted};
@@ -13,7 +13,7 @@ use crate::world::{GroupKind, Reader, kind};
 /// The Subscriptions and ClusterServiceVersions of a namespace, as the controllers would pass them to the resolver now.
 #[derive(Debug)]
 pub struct NamespaceState<'w> {
-    subscriptions: Vec<Subscription<'w>>,
+    subscriptions: Vec<Draft<'w>>,
     busy: Vec<bool>,
     /// What is installed, without what is about to be deleted.
     pub installed: Vec<Installed>,
@@ -29,8 +29,7 @@ impl<'w> NamespaceState<'w> {
         let of = |kind: &GroupKind| world.in_namespace(kind, namespace).map(|o| o.json()).collect::<Vec<&Value>>();
         let (plans, groups) = (of(&kind::INSTALL_PLAN), of(&kind::OPERATOR_GROUP));
         let group = Group::read(&groups);
-        let mut subscriptions: Vec<Subscription<'w>> =
-            of(&kind::SUBSCRIPTION).into_iter().map(Subscription::new).collect();
+        let mut subscriptions: Vec<Draft<'w>> = of(&kind::SUBSCRIPTION).into_iter().map(Draft::new).collect();
         install::link(&mut subscriptions, &plans);
         for subscription in &mut subscriptions {
             subscription.follow(world, &plans, group.fail_forward);

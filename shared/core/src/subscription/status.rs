@@ -13,63 +13,40 @@ use crate::api::object;
 use crate::api::subscription::condition_type::{
     self, INSTALL_PLAN_FAILED as FAILED, INSTALL_PLAN_MISSING as MISSING, INSTALL_PLAN_PENDING as PENDING,
 };
-use crate::api::subscription::{self, Approval, State};
+use crate::api::subscription::{State, Subscription, SubscriptionStatus};
 use crate::resolver::Wanted;
 use crate::world::{Reader, kind};
 
 /// A Subscription with its new status.
 #[derive(Clone, Debug)]
-pub(super) struct Subscription<'w> {
-    pub(super) json: &'w Value,
+pub(super) struct Draft<'w> {
+    /// The Subscription as it was read.
+    pub(super) view: Subscription<'w>,
+    /// The new status.
     pub(super) status: Value,
 }
 
-impl<'w> Subscription<'w> {
+impl<'w> Draft<'w> {
     pub(super) fn new(json: &'w Value) -> Self {
-        Self { json, status: json.get("status").filter(|s| s.is_object()).cloned().unwrap_or_else(|| json!({})) }
+        let status = json.get("status").filter(|s| s.is_object()).cloned().unwrap_or_else(|| json!({}));
+        Self { view: Subscription::new(json), status }
     }
 
-    pub(super) fn name(&self) -> &'w str {
-        object::name(self.json)
-    }
-
-    pub(super) fn spec(&self, key: &str) -> &'w str {
-        object::text(self.json, &["spec", key])
-    }
-
-    pub(super) fn status(&self, key: &str) -> &str {
-        object::text(&self.status, &[key])
-    }
-
-    /// Returns the name of the InstallPlan that it refers to; empty when none.
-    pub(super) fn plan_name(&self) -> &str {
-        object::text(&self.status, &["installPlanRef", "name"])
-    }
-
-    /// Returns the new `status.state`.
-    pub(super) fn state(&self) -> State {
-        self.status("state").into()
-    }
-
-    /// `spec.installPlanApproval`
-    pub(super) fn approval(&self) -> Approval {
-        subscription::Subscription::new(self.json).approval()
-    }
-
-    pub(super) fn plan_generation(&self) -> i64 {
-        object::at(&self.status, &["installPlanGeneration"]).as_i64().unwrap_or_default()
+    /// Returns a view of the new status.
+    pub(super) fn planned(&self) -> SubscriptionStatus<'_> {
+        SubscriptionStatus::new(&self.status)
     }
 
     /// Returns the Subscription as input of the resolver.
     pub(super) fn wanted(&self, busy: bool) -> Wanted<'_> {
         Wanted {
-            name: self.name(),
-            package: self.spec("name"),
-            channel: self.spec("channel"),
-            source: self.spec("source"),
-            source_namespace: self.spec("sourceNamespace"),
-            starting_csv: self.spec("startingCSV"),
-            installed_csv: self.status("installedCSV"),
+            name: self.view.name(),
+            package: self.view.package(),
+            channel: self.view.channel(),
+            source: self.view.source(),
+            source_namespace: self.view.source_namespace(),
+            starting_csv: self.view.starting_csv(),
+            installed_csv: self.planned().installed_csv(),
             range: None,
             busy,
         }
@@ -77,11 +54,11 @@ impl<'w> Subscription<'w> {
 
     /// Returns the whole object to write; `None` when its status is up to date.
     pub(super) fn changed(&self, now: Timestamp) -> Option<Value> {
-        let unchanged = self.json.get("status").map_or_else(|| false, |s| *s == self.status);
+        let unchanged = self.view.json.get("status").map_or_else(|| false, |s| *s == self.status);
         if unchanged {
             return None;
         }
-        let mut new = self.json.clone();
+        let mut new = self.view.json.clone();
         new["status"] = self.status.clone();
         new["status"]["lastUpdated"] = object::time(now).into();
         Some(new)
@@ -118,28 +95,28 @@ impl<'w> Subscription<'w> {
 
     /// Refers to the InstallPlan that created the Subscription.
     pub(super) fn link_to_maker(&mut self, plans: &[&Value]) {
-        let Some(maker) = object::annotation(self.json, "olm.generated-by") else { return };
+        let Some(maker) = object::annotation(self.view.json, "olm.generated-by") else { return };
         let Some(plan) = plans.iter().find(|p| object::name(p) == maker) else { return };
-        if self.plan_name().is_empty() {
-            self.link(plan, self.spec("startingCSV"));
+        if self.planned().plan_name().is_empty() {
+            self.link(plan, self.view.starting_csv());
         }
     }
 
     /// Updates the status for the state of its CSV.
     pub(super) fn follow(&mut self, world: &Reader<'_>, plans: &[&Value], fail_forward: bool) {
-        let current = self.status("currentCSV").to_owned();
+        let current = self.planned().current_csv().to_owned();
         if current.is_empty() {
             return;
         }
-        if world.object(&kind::CLUSTER_SERVICE_VERSION, object::namespace(self.json), &current).is_some() {
+        if world.object(&kind::CLUSTER_SERVICE_VERSION, object::namespace(self.view.json), &current).is_some() {
             self.put("state", State::AtLatestKnown);
             self.put("installedCSV", current);
             return;
         }
-        let plan = plans.iter().copied().find(|p| object::name(p) == self.plan_name());
+        let plan = plans.iter().copied().find(|p| object::name(p) == self.planned().plan_name());
         let plan_failed = plan.is_some_and(|p| InstallPlan::new(p).phase() == Phase::Failed);
         self.put("state", if fail_forward && plan_failed { State::Failed } else { State::UpgradePending });
-        if !self.plan_name().is_empty() && plan.is_none() && self.state() == State::UpgradePending {
+        if !self.planned().plan_name().is_empty() && plan.is_none() && self.planned().state() == State::UpgradePending {
             // Users can recover by deleting the plan: the Subscription is then resolved again.
             remove(&mut self.status, &[PENDING, FAILED]);
             for key in ["installPlanRef", "installplan", "currentCSV", "state"] {
@@ -150,10 +127,10 @@ impl<'w> Subscription<'w> {
 
     /// Reports the state of its InstallPlan.
     pub(super) fn update_plan_conditions(&mut self, plans: &[&Value], now: Timestamp) {
-        if self.plan_name().is_empty() {
+        if self.planned().plan_name().is_empty() {
             return;
         }
-        match plans.iter().find(|p| object::name(p) == self.plan_name()) {
+        match plans.iter().find(|p| object::name(p) == self.planned().plan_name()) {
             Some(plan) => self.set_plan_condition(plan, now),
             None => {
                 remove(&mut self.status, &[PENDING, FAILED]);
@@ -179,7 +156,7 @@ impl<'w> Subscription<'w> {
 
     /// Records whether its catalog is a directory. Without the catalog the record does not change.
     pub(super) fn update_directory_condition(&mut self, sources: &[Source<'_>], now: Timestamp) {
-        let (name, namespace) = (self.spec("source"), self.spec("sourceNamespace"));
+        let (name, namespace) = (self.view.source(), self.view.source_namespace());
         let source = sources.iter().find(|s| (s.name, s.namespace) == (name, namespace));
         match source {
             Some(Source { object: Some(_), .. }) => remove(&mut self.status, &[directory::CONDITION]),
@@ -216,7 +193,7 @@ impl<'w> Subscription<'w> {
         } else {
             self.put("catalogHealth", health);
         }
-        let (name, namespace) = (self.spec("source"), self.spec("sourceNamespace"));
+        let (name, namespace) = (self.view.source(), self.view.source_namespace());
         let is_target = |s: &Source<'_>| (s.name, s.namespace) == (name, namespace);
         let target = sources.iter().find(|s| is_target(s));
         let unhealthy = sources.iter().find(|s| !is_healthy(s));
@@ -237,11 +214,11 @@ impl<'w> Subscription<'w> {
 
     /// Reports deprecations of what is installed. Without a catalog entry nothing is known, and nothing changes.
     pub(super) fn update_deprecations(&mut self, sources: &[Source<'_>], now: Timestamp) {
-        let (package, channel) = (self.spec("name"), self.spec("channel"));
-        let is_target = |s: &&Source<'_>| (s.name, s.namespace) == (self.spec("source"), self.spec("sourceNamespace"));
+        let (package, channel) = (self.view.package(), self.view.channel());
+        let is_target = |s: &&Source<'_>| (s.name, s.namespace) == (self.view.source(), self.view.source_namespace());
         let found = sources.iter().find(is_target).and_then(Source::content).and_then(|s| s.package(package));
         let Some(package) = found else { return };
-        let installed = self.status("installedCSV");
+        let installed = self.planned().installed_csv();
         let in_channel =
             |e: &&crate::catalog::Entry| e.name == installed && (channel.is_empty() || e.channel == channel);
         let Some(entry) = package.entries().find(in_channel) else { return };

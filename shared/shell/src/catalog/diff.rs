@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use olm_core::api::object;
+use olm_core::api::subscription;
 use olm_core::catalog::diff::{Change, Diff, Installed, Package, Subscription};
 use olm_core::version;
 use olm_core::world::{Reader, kind};
@@ -116,7 +117,7 @@ fn installed(there: &InstalledFrom, options: &Options, printer: &mut Printer) ->
     let mut seen = 0;
     for subscription in world.all(&kind::SUBSCRIPTION).map(|o| o.json()).filter(|s| is_asked(s)) {
         seen += 1;
-        let name = object::text(subscription, &["status", "installedCSV"]);
+        let name = subscription::Subscription::new(subscription).installed_csv();
         if name.is_empty() {
             continue;
         }

@@ -158,7 +158,7 @@ impl Metrics {
     pub(super) fn observe(&self, world: &World, event: &Event) {
         if let Event::Applied(object) = event
             && object["kind"] == *kind::CLUSTER_SERVICE_VERSION.kind
-            && object["status"]["phase"] == "Replacing"
+            && metrics::is_replacing(object)
         {
             let reader = Reader::new(world);
             let (namespace, name) = (text(object, "namespace"), text(object, "name"));

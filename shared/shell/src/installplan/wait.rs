@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use jiff::Timestamp;
+use olm_core::api::subscription::Subscription;
+use olm_core::api::subscription::condition_type::RESOLUTION_FAILED;
 use olm_core::api::{kinds, object};
 use olm_core::installplan::summary::{self, PlanSummary};
 use olm_core::plan::Reason;
@@ -206,11 +208,8 @@ impl Waiting<'_> {
         let plan = of_status.into_iter().map(|path| object::text(&subscription, path)).find(|name| !name.is_empty());
         self.looked |= plan.is_none();
         if plan.is_none() && self.last.is_none() {
-            let failed = object::list(&subscription, &["status", "conditions"])
-                .iter()
-                .find(|c| object::text(c, &["type"]) == "ResolutionFailed" && object::text(c, &["status"]) == "True");
-            let why = match failed {
-                Some(failed) => format!("it cannot be resolved: {}", object::text(failed, &["message"])),
+            let why = match Subscription::new(&subscription).conditions().holding(RESOLUTION_FAILED) {
+                Some(failed) => format!("it cannot be resolved: {}", failed.message()),
                 None => "it has no InstallPlan yet".to_owned(),
             };
             self.tell(

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use olm_core::api::cluster_service_version::{self, Csv};
+use olm_core::api::install_plan::{self, InstallPlan};
 use olm_core::api::object::{self, ObjectRef};
+use olm_core::api::subscription::condition_type::RESOLUTION_FAILED;
+use olm_core::api::subscription::{State, Subscription};
 use olm_core::world::{GroupKind, Reader, World, kind};
 use serde_json::Value;
 
@@ -38,28 +42,25 @@ struct End<'w> {
     is_settled: bool,
 }
 
-fn text<'w>(object: &'w Value, field: &str) -> &'w str {
-    object::text(object, &["status", field])
-}
-
 fn subscription(object: &Value) -> End<'_> {
-    let failed = object::list(object, &["status", "conditions"])
-        .iter()
-        .find(|c| object::text(c, &["type"]) == "ResolutionFailed" && object::text(c, &["status"]) == "True");
-    let message = failed.map_or_else(|| text(object, "installedCSV"), |c| object::text(c, &["message"])).to_owned();
-    let state = text(object, "state");
-    End { object, state, message, is_settled: failed.is_none() && state == "AtLatestKnown" }
+    let subscription = Subscription::new(object);
+    let failed = subscription.conditions().holding(RESOLUTION_FAILED);
+    let message = failed.map_or_else(|| subscription.installed_csv(), |condition| condition.message()).to_owned();
+    let is_settled = failed.is_none() && subscription.state() == State::AtLatestKnown;
+    End { object, state: subscription.state_text(), message, is_settled }
 }
 
 fn plan(object: &Value) -> End<'_> {
-    let csvs = object::list(object, &["spec", "clusterServiceVersionNames"]).iter().filter_map(Value::as_str);
-    let state = text(object, "phase");
-    End { object, state, message: csvs.collect::<Vec<_>>().join(", "), is_settled: state == "Complete" }
+    let plan = InstallPlan::new(object);
+    let message = plan.csv_names().collect::<Vec<_>>().join(", ");
+    let is_settled = plan.phase() == install_plan::Phase::Complete;
+    End { object, state: plan.phase_text(), message, is_settled }
 }
 
 fn csv(object: &Value) -> End<'_> {
-    let state = text(object, "phase");
-    End { object, state, message: text(object, "message").to_owned(), is_settled: state == "Succeeded" }
+    let csv = Csv::new(object);
+    let is_settled = csv.phase() == cluster_service_version::Phase::Succeeded;
+    End { object, state: csv.phase_text(), message: csv.message().to_owned(), is_settled }
 }
 
 #[cfg(test)]

@@ -4,8 +4,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use olm_core::api::install_plan::InstallPlan;
 use olm_core::api::object::Gvk;
 use olm_core::api::status::Status;
+use olm_core::api::subscription::Subscription;
 use olm_core::plan::{Action, Key, Reason, Severity};
 use olm_core::sim::WatchEvent;
 use olm_core::world::{Unreadable, World};
@@ -230,8 +232,8 @@ impl Observer for Log<'_> {
 /// Returns the change of an action in few words.
 fn detail(action: &Action) -> String {
     let phase = |object: &serde_json::Value| {
-        let text = |field| olm_core::api::object::text(object, &["status", field]).to_owned();
-        match (text("phase"), text("state")) {
+        // InstallPlans and ClusterServiceVersions have a phase, Subscriptions a state.
+        match (InstallPlan::new(object).phase_text(), Subscription::new(object).state_text()) {
             (phase, _) if !phase.is_empty() => format!(" to {phase}"),
             (_, state) if !state.is_empty() => format!(" to {state}"),
             _ => String::new(),

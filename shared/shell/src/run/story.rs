@@ -15,8 +15,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jiff::Timestamp;
+use olm_core::api::catalog_source::CatalogSource;
+use olm_core::api::cluster_service_version::Csv;
+use olm_core::api::conditions::{AVAILABLE, Conditions, ESTABLISHED, FALSE, PROGRESSING};
+use olm_core::api::install_plan::InstallPlan;
 use olm_core::api::kinds::OLM as GROUP;
 use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::api::subscription::Subscription;
+use olm_core::api::subscription::condition_type::RESOLUTION_FAILED;
 use olm_core::plan::{Controller, Key};
 use olm_core::sim::{Actor, Happening, WatchEvent};
 use serde_json::Value;
@@ -404,36 +410,39 @@ fn write_wrapped(f: &mut dyn fmt::Write, lead: &str, indent: &str, words: &str) 
 
 /// Returns the state of an object in few words, for kinds that have one.
 fn state(object: &Value) -> Option<String> {
-    let status = |field| object::text(object, &["status", field]);
-    let condition =
-        |t: &str| object::list(object, &["status", "conditions"]).iter().find(|c| object::text(c, &["type"]) == t);
-    let is_true = |t: &str| condition(t).is_some_and(|c| object::text(c, &["status"]) == "True");
+    let conditions = Conditions::new(object);
     let text = match object::text(object, &["kind"]) {
-        "ClusterServiceVersion" => match (status("phase"), status("reason"), status("message")) {
-            ("", ..) => return None,
-            (phase, reason, message) => format!("{phase} ({reason}): {message}"),
-        },
-        "InstallPlan" => match (status("phase"), status("message")) {
-            ("", _) => return None,
-            (phase, "") => phase.to_owned(),
-            (phase, message) => format!("{phase}: {message}"),
-        },
-        "Subscription" => {
-            let failed = condition("ResolutionFailed").filter(|c| object::text(c, &["status"]) == "True");
-            match (status("state"), failed) {
-                (_, Some(failed)) => format!("resolution failed: {}", object::text(failed, &["message"])),
-                ("", None) => return None,
-                (state, None) => format!("{state} {}", status("currentCSV")),
+        "ClusterServiceVersion" => {
+            let csv = Csv::new(object);
+            match (csv.phase_text(), csv.reason(), csv.message()) {
+                ("", ..) => return None,
+                (phase, reason, message) => format!("{phase} ({reason}): {message}"),
             }
         }
-        "CatalogSource" => match object::text(object, &["status", "connectionState", "lastObservedState"]) {
+        "InstallPlan" => {
+            let plan = InstallPlan::new(object);
+            match (plan.phase_text(), plan.message()) {
+                ("", _) => return None,
+                (phase, "") => phase.to_owned(),
+                (phase, message) => format!("{phase}: {message}"),
+            }
+        }
+        "Subscription" => {
+            let subscription = Subscription::new(object);
+            match (subscription.state_text(), conditions.holding(RESOLUTION_FAILED)) {
+                (_, Some(failed)) => format!("resolution failed: {}", failed.message()),
+                ("", None) => return None,
+                (state, None) => format!("{state} {}", subscription.current_csv()),
+            }
+        }
+        "CatalogSource" => match CatalogSource::new(object).connection_state() {
             "" => return None,
             state => format!("connection {state}"),
         },
-        "CustomResourceDefinition" if is_true("Established") => "established".to_owned(),
-        "Deployment" if is_true("Available") => "available".to_owned(),
-        "Deployment" => match condition("Progressing") {
-            Some(c) if object::text(c, &["status"]) == "False" => object::text(c, &["message"]).to_owned(),
+        "CustomResourceDefinition" if conditions.is_true(ESTABLISHED) => "established".to_owned(),
+        "Deployment" if conditions.is_true(AVAILABLE) => "available".to_owned(),
+        "Deployment" => match conditions.find(PROGRESSING) {
+            Some(progress) if progress.status() == FALSE => progress.message().to_owned(),
             _ => return None,
         },
         _ => return None,

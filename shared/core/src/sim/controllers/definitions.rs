@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use super::super::api_server::ApiServer;
 use super::super::kinds::{KindSchema, ResourceKind};
 use super::super::writes::{CRD_CLEANUP, Propagation};
-use super::{Condition, condition, set_condition};
+use super::{Condition, set_condition};
+use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::object::{at, generation, is_deleting, list, map_mut, text, uid};
 use crate::structural;
 
@@ -28,7 +29,7 @@ pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
 }
 
 fn is_true(crd: &Value, kind: &str) -> bool {
-    condition(crd, kind).is_some_and(|c| c["status"] == "True")
+    CustomResourceDefinition::new(crd).conditions().is_true(kind)
 }
 
 fn establish(server: &mut ApiServer, crd: &Value, now: Timestamp) {

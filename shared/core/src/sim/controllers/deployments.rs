@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 use super::super::api_server::{ApiServer, time};
 use super::super::ids;
 use super::super::writes::Propagation;
-use super::{condition, counts, number, seconds_after};
+use super::{counts, number, seconds_after};
+use crate::api::conditions::Conditions;
 use crate::api::object::{
     annotation, at, generation, is_deleting, list, map_mut, name, namespace, set_annotation, text, uid,
 };
@@ -249,11 +250,10 @@ impl Rollout {
             let message = "Deployment does not have minimum availability.";
             set_condition(&mut conditions, "Available", "False", "MinimumReplicasUnavailable", message, now);
         }
-        let failure = self.old.iter().chain(&self.new).find_map(|set| condition(set, "ReplicaFailure"));
+        let failure = self.old.iter().chain(&self.new).find_map(|set| Conditions::new(set).find("ReplicaFailure"));
         conditions.retain(|c| c["type"] != "ReplicaFailure");
         if let Some(failure) = failure {
-            let (reason, message) = (text(failure, &["reason"]), text(failure, &["message"]));
-            set_condition(&mut conditions, "ReplicaFailure", "True", reason, message, now);
+            set_condition(&mut conditions, "ReplicaFailure", "True", failure.reason(), failure.message(), now);
         }
         if self.has_deadline() {
             self.set_progressing(&mut conditions, &status, server, now);

@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 
 use super::super::api_server::{ApiServer, time};
 use super::super::writes::Propagation;
-use super::{Condition, condition, number, replica_sets, seconds_after, set_condition};
+use super::{Condition, number, replica_sets, seconds_after, set_condition};
+use crate::api::conditions::Conditions;
 use crate::api::object::{at, is_deleting, map_mut};
 
 pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
     for job in server.pick("batch", "Job", |job| !is_deleting(job)) {
-        if let Some(ended) = ["Complete", "Failed"].iter().find_map(|kind| condition(&job, kind)) {
-            expire(server, &job, ended, now);
+        if let Some(ended) = ["Complete", "Failed"].iter().find_map(|kind| Conditions::new(&job).find(kind)) {
+            expire(server, &job, ended.json, now);
         } else if at(&job, &["spec", "suspend"]) != &json!(true) {
             run(server, job, now);
         }

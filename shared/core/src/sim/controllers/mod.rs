@@ -89,11 +89,6 @@ struct Condition<'a> {
     message: &'a str,
 }
 
-/// Returns the condition of that type.
-fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
-    list(object, &["status", "conditions"]).iter().find(|c| c["type"] == kind)
-}
-
 /// Sets a condition in place; the transition time changes with the status.
 fn set_condition(object: &mut Value, new: &Condition<'_>, now: Timestamp) {
     let mut conditions = list(object, &["status", "conditions"]).to_vec();

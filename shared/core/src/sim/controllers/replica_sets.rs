@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::super::api_server::ApiServer;
 use super::super::store::Key;
-use super::{Condition, condition, counts, number, set_condition};
+use super::{Condition, counts, number, set_condition};
+use crate::api::conditions::Conditions;
 use crate::api::object::{at, generation, is_deleting, list, map_mut, name, namespace, text};
 
 pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
@@ -27,8 +28,8 @@ pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
         ]);
         status.insert("replicas".into(), running.into());
         status.insert("terminatingReplicas".into(), 0.into());
-        if let Some(failure) = condition(&set, "ReplicaFailure").filter(|_| refused.is_some()) {
-            status.insert("conditions".into(), json!([failure]));
+        if let Some(failure) = Conditions::new(&set).find("ReplicaFailure").filter(|_| refused.is_some()) {
+            status.insert("conditions".into(), json!([failure.json]));
         }
         map_mut(&mut updated, &[]).insert("status".into(), status.into());
         if let Some(why) = &refused {

@@ -11,7 +11,7 @@ use crate::catalog::{Builder, BundleMessage, Channel, Package, Snapshot};
 use crate::resolver::{self, Broken, Catalog, Failure, Inputs};
 use crate::subscription::install::{Need, needs};
 use crate::subscription::installed::Namespace;
-use crate::subscription::status::Subscription;
+use crate::subscription::status::Draft;
 use crate::testing;
 use crate::world::{Reader, World};
 
@@ -147,7 +147,7 @@ fn ours(world: &Value) -> (Result<Value, Failure>, Value) {
     let reader = Reader::new(&objects);
     let subscriptions: Vec<Value> =
         object::list(world, &["subscriptions"]).iter().map(|s| subscription(s, namespace)).collect();
-    let subscriptions: Vec<Subscription<'_>> = subscriptions.iter().map(Subscription::new).collect();
+    let subscriptions: Vec<Draft<'_>> = subscriptions.iter().map(Draft::new).collect();
     let here = Namespace::read(&reader, namespace);
     let leaving = if is("operatorGroupFailForward") { here.left_behind() } else { BTreeSet::new() };
     let offered: Vec<&Value> = object::list(world, &["catalogs"])
@@ -213,8 +213,8 @@ fn ours(world: &Value) -> (Result<Value, Failure>, Value) {
             let name = format!("{}-{}-{}-{}", entry.package, entry.channel, catalog.name, catalog.namespace);
             new.push(json!([name, entry.package, entry.channel, catalog.name, catalog.namespace, entry.name]));
         }
-        let changed = matches.iter().filter(|s| s.status("currentCSV") != entry.name);
-        updated.extend(changed.map(|s| json!([s.name(), entry.name])));
+        let changed = matches.iter().filter(|s| s.planned().current_csv() != entry.name);
+        updated.extend(changed.map(|s| json!([s.view.name(), entry.name])));
     }
     (Ok(bundles), json!([sorted(lookups), sorted(new), sorted(updated)]))
 }

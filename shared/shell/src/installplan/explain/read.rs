@@ -10,8 +10,10 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use olm_core::api::catalog_source;
+use olm_core::api::install_plan::{InstallPlan, Phase};
 use olm_core::api::kinds;
 use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::api::subscription::Subscription;
 use olm_core::bundle::{Unpacked, reference};
 use olm_core::catalog::Snapshot;
 use olm_core::explain::{Asks, Bundle, Change, Cluster, Error, Explainer, Explanation, Subject, Unread};
@@ -122,10 +124,10 @@ fn needs_catalogs(seen: &ClusterState, subject: &Subject) -> bool {
     };
     let world = Reader::new(&seen.world);
     let plan = world.json(&kind::SUBSCRIPTION, namespace, name);
-    let plan = plan.map_or("", |s| object::text(s, &["status", "installPlanRef", "name"]));
+    let plan = plan.map_or("", |json| Subscription::new(json).plan_name());
     let plan = world.json(&kind::INSTALL_PLAN, namespace, plan);
     !plan.is_some_and(|plan| {
-        matches!(object::text(plan, &["status", "phase"]), "RequiresApproval" | "Installing" | "Failed")
+        matches!(InstallPlan::new(plan).phase(), Phase::RequiresApproval | Phase::Installing | Phase::Failed)
     })
 }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use olm_core::api::kinds;
 use olm_core::api::object::{self, ObjectRef};
+use olm_core::api::subscription::Subscription;
 use olm_core::resolver::explain::{self, Bundle, Explanation};
 use olm_core::resolver::{Catalog, Inputs};
 use olm_core::subscription::NamespaceState;
@@ -63,7 +64,7 @@ fn given(seen: &ClusterState) -> Vec<&Value> {
     let is_subscription = |target: &&ObjectRef| target.gvk.kind == "Subscription";
     let given = seen.on_top.iter().filter(is_subscription);
     let given = given.filter_map(|target| world.json(&kind::SUBSCRIPTION, &target.namespace, &target.name));
-    given.filter(|subscription| object::text(subscription, &["status", "installedCSV"]).is_empty()).collect()
+    given.filter(|subscription| Subscription::new(subscription).installed_csv().is_empty()).collect()
 }
 
 /// Returns the ClusterServiceVersions that the Subscriptions of a namespace would install now.
