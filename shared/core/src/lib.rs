@@ -1,17 +1,25 @@
 //! The pure core of kubectl-olm: it computes plans and performs no I/O.
 //!
 //! ```text
-//!   api, version, budget    depend on no other module
-//!   structural              depends on no other module; schemas of custom resources
-//!   catalog, bundle         depend on api, version
-//!   resolver, unpack        depend on catalog, constraint, bundle, world
-//!   controllers             depend on world and plan, but not on each other
-//!   planner                 depends on the controllers; selects the key to plan next
-//!   sim                     an in-memory API server, and the simulation loop
-//!   explain                 the effects of an InstallPlan, determined by simulation
-//!   metrics                 OLM's metrics about a World
-//!   lint                    problems with OperatorGroups, according to the controllers' own rules
+//!   lint         problems with OperatorGroups, according to the controllers' own rules
+//!   explain      the effects of an InstallPlan, determined by simulation
+//!   sim          an in-memory API server, and the simulation loop
+//!   planner      selects the key to plan next
+//!   controllers  plans for the objects of a kind
+//!                apiroles, catalogsource, copiedcsv, csv, installplan, operator, operatorcondition, operatorgroup,
+//!                subscription
+//!   rules        rules that several controllers share, and metrics
+//!                membership, metrics, rbac, resolver, unpack
+//!   state        decisions as values; the known state of the cluster
+//!                plan, world
+//!   content      what catalogs and bundles contain
+//!                bundle, catalog, constraint
+//!   foundation   objects, formats and limits
+//!                api, budget, finding, go_format, settings, structural, version, visible, yaml
 //! ```
+//!
+//! A module imports from lower layers and from its own, but controllers do not import each other. The table is generated from the list
+//! that a repository rule checks (`tests/src/house/layers.rs`).
 //!
 //! The core uses no clock, randomness, environment, files, network or terminal: times, ids and random suffixes are arguments.
 

@@ -1,85 +1,133 @@
 //! Permitted imports between modules and crates.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fs;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
-use super::sources::{Source, code};
+use super::generated::Generated;
+use super::sources::{self, Source, code};
 use super::{Finding, manifests};
 
-/// olm-core's modules from the lowest layer to the highest: a module may import from lower layers and, in these layers, from
-/// its own. Any other module is a controller, which belongs between the last two layers and [`PLANNER`]. Controllers do not
-/// import each other.
-const BELOW_CONTROLLERS: [&[&str]; 4] = [
-    &["api", "budget", "finding", "go_format", "settings", "structural", "version", "visible", "yaml"],
-    &["bundle", "catalog", "constraint"],
-    &["plan", "world"],
-    &["membership", "rbac", "resolver", "unpack"],
+/// A layer of a crate.
+struct Layer {
+    /// Its name in the table of the crate's documentation; the module, if it has only one.
+    name: &'static str,
+    /// Its modules; empty: all modules that no other layer names.
+    modules: &'static [&'static str],
+    /// What the modules are for.
+    purpose: &'static str,
+}
+
+const fn layer(name: &'static str, modules: &'static [&'static str], purpose: &'static str) -> Layer {
+    Layer { name, modules, purpose }
+}
+
+/// olm-core's layers from the lowest to the highest: a module may import from lower layers and, except for controllers, from its
+/// own. Controllers do not import each other.
+const CORE: [Layer; 9] = [
+    layer(
+        "foundation",
+        &["api", "budget", "finding", "go_format", "settings", "structural", "version", "visible", "yaml"],
+        "objects, formats and limits",
+    ),
+    layer("content", &["bundle", "catalog", "constraint"], "what catalogs and bundles contain"),
+    layer("state", &["plan", "world"], "decisions as values; the known state of the cluster"),
+    layer(
+        "rules",
+        &["membership", "metrics", "rbac", "resolver", "unpack"],
+        "rules that several controllers share, and metrics",
+    ),
+    layer(CONTROLLERS, &[], "plans for the objects of a kind"),
+    layer("planner", &["planner"], "selects the key to plan next"),
+    layer("sim", &["sim"], "an in-memory API server, and the simulation loop"),
+    layer("explain", &["explain"], "the effects of an InstallPlan, determined by simulation"),
+    layer("lint", &["lint"], "problems with OperatorGroups, according to the controllers' own rules"),
 ];
 
-/// Imports the controllers.
-const PLANNER: &str = "planner";
+const CONTROLLERS: &str = "controllers";
 
-/// Imports everything except [`EXPLAIN`] and [`LINT`].
-const SIM: &str = "sim";
+/// olm-shell's layers from the lowest to the highest: a module may import from lower layers and from its own. `CliError` belongs to
+/// `cli`, so each lower module has an error type of its own.
+const SHELL: [Layer; 8] = [
+    layer("common", &["blocking", "causes", "listener", "tls", "visible"], "used by all other layers"),
+    layer("image", &["image"], "images: pulled from registries, read from OCI layouts"),
+    layer("registry", &["registry"], "catalogs: directories, and the gRPC protocol, as client and server"),
+    layer("cluster", &["cluster"], "the API server: requests, watches, the loop of the controllers, the Lease"),
+    layer("observe", &["observe"], "the state of a cluster, or of files instead of it, read once as a World"),
+    layer("cli", &["cli"], "the command line: flags, streams, tables, errors as shown to users"),
+    layer("commands", &[], "what each command does"),
+    layer("program", &["program"], "the `main` function of plugins"),
+];
 
-/// Runs simulations in `sim`.
-const EXPLAIN: &str = "explain";
+/// Returns the height of a module's layer; a higher layer imports from lower ones.
+fn height(layers: &[Layer], module: &str) -> usize {
+    let others = layers.iter().position(|layer| layer.modules.is_empty()).unwrap_or_default();
+    layers.iter().position(|layer| layer.modules.contains(&module)).unwrap_or(others)
+}
 
-/// Imports the rules that all other modules share.
-const LINT: &str = "lint";
+/// Returns `lib.rs` of olm-core and of olm-shell with the tables of their layers, from the highest to the lowest.
+///
+/// # Errors
+/// A file cannot be read or has no table.
+pub fn tables() -> Result<Vec<Generated>> {
+    [("shared/core/src/lib.rs", &CORE[..]), ("shared/shell/src/lib.rs", &SHELL[..])]
+        .into_iter()
+        .map(|(file, layers)| {
+            let text = fs::read_to_string(sources::root().join(file)).context(file)?;
+            let (before, rest) = text.split_once("//! ```text\n").context(file)?;
+            let (_, after) = rest.split_once("//! ```\n").context(file)?;
+            let table = table(layers, after);
+            Ok(Generated { file: file.into(), text: format!("{before}//! ```text\n{table}//! ```\n{after}") })
+        })
+        .collect()
+}
 
-/// Returns the layer of a module of olm-core; a higher layer imports from lower ones.
-fn height(module: &str) -> usize {
-    let controllers = BELOW_CONTROLLERS.len();
-    match module {
-        PLANNER => controllers + 1,
-        SIM => controllers + 2,
-        EXPLAIN => controllers + 3,
-        LINT => controllers + 4,
-        _ => BELOW_CONTROLLERS.iter().position(|layer| layer.contains(&module)).unwrap_or(controllers),
+/// Returns the table of layers; `declarations` declares the modules of the crate.
+fn table(layers: &[Layer], declarations: &str) -> String {
+    const WIDTH: usize = 120;
+    let declared =
+        declarations.lines().filter_map(|line| line.strip_suffix(';')?.split_once("mod ").map(|(_, name)| name));
+    let is_named = |module: &&str| layers.iter().any(|layer| layer.modules.contains(module));
+    let others: Vec<&str> = declared.filter(|module| !is_named(module) && *module != "testing").collect();
+    let column = layers.iter().map(|layer| layer.name.len()).max().unwrap_or_default() + 2;
+    let mut table = String::new();
+    for Layer { name, modules, purpose } in layers.iter().rev() {
+        table += &format!("//!   {name:column$}{purpose}\n");
+        let modules = if modules.is_empty() { &others[..] } else { modules };
+        if modules == [*name] {
+            continue;
+        }
+        let mut line = String::new();
+        for (at, module) in modules.iter().enumerate() {
+            let word = if at + 1 < modules.len() { format!("{module}, ") } else { (*module).to_owned() };
+            if line.len() + word.len() > WIDTH - column {
+                table += &format!("//!   {:column$}{}\n", "", line.trim_end());
+                line.clear();
+            }
+            line += &word;
+        }
+        table += &format!("//!   {:column$}{line}\n", "");
     }
+    table
 }
 
 /// Returns imports between olm-core's modules that lead to a higher layer, to another controller, or into a cycle.
 pub fn core_modules(sources: &[Source]) -> Vec<Finding> {
     let wrong = |here: &str, there: &str| {
-        let between_controllers = height(here) == height(there) && height(here) == BELOW_CONTROLLERS.len();
-        let is_wrong = height(there) > height(here) || between_controllers;
+        let (here_at, there_at) = (height(&CORE, here), height(&CORE, there));
+        let is_wrong = there_at > here_at || there_at == here_at && CORE[here_at].name == CONTROLLERS;
         is_wrong.then(|| format!("{here} imports {there}: controllers import lower layers, and not each other"))
     };
     modules("shared/core/src", sources, wrong)
 }
 
-/// olm-shell's modules from the lowest layer to the highest: a module may import from lower layers. Any other module is a
-/// command, which belongs between the last layer and [`PROGRAM`], beside `cli`, which every command may import and which
-/// imports none. `CliError` belongs to `cli`, so each lower module has an error type of its own.
-const BELOW_VERBS: [&[&str]; 6] = [
-    &["blocking", "causes", "listener", "tls", "visible"],
-    &["image"],
-    &["registry"],
-    &["cluster"],
-    &["observe"],
-    &["cli"],
-];
-
-/// Imports the commands.
-const PROGRAM: &str = "program";
-
-/// Returns the layer of a module of olm-shell; a higher layer imports from lower ones.
-fn floor(module: &str) -> usize {
-    let verbs = BELOW_VERBS.len();
-    match module {
-        PROGRAM => verbs + 1,
-        _ => BELOW_VERBS.iter().position(|floor| floor.contains(&module)).unwrap_or(verbs),
-    }
-}
-
 /// Returns imports between olm-shell's modules that lead to a higher layer or into a cycle, except in test code.
 pub fn shell_modules(sources: &[Source]) -> Vec<Finding> {
     let wrong = |here: &str, there: &str| {
-        (floor(there) > floor(here)).then(|| format!("{here} imports {there}, which is in a higher layer"))
+        (height(&SHELL, there) > height(&SHELL, here))
+            .then(|| format!("{here} imports {there}, which is in a higher layer"))
     };
     let sources = sources.iter().filter(|source| !source.is_test);
     modules("shared/shell/src", sources, wrong)

@@ -111,6 +111,7 @@ fn generated_files_are_fresh() {
     assert!(!files.is_empty());
     files.extend(schemas::files());
     files.extend(documents::files());
+    files.extend(layers::tables().unwrap());
     holds(&generated::stale(files).unwrap());
 }
 
