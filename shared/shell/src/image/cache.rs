@@ -1,8 +1,9 @@
-//! The cache: what was pulled, by digest, in a folder that any number of processes share.
+//! The cache of pulled images, by digest, in a folder that several processes share.
 //!
-//! An entry appears whole, by a rename, or not at all. Whoever uses an entry holds a shared lock on its description. What was not used
-//! for a month, and is not in use, is deleted when something new comes; when entries take more than [`MOST_BYTES`], those that were not
-//! used for longest. The folder is for its owner only: pulled images may be private.
+//! An entry is complete when it appears, because it is created by a rename. A process that uses an entry holds a shared lock on its
+//! description. When an entry is added, entries that were unused for a month are deleted; while entries take more than
+//! [`MOST_BYTES`], the least recently used are deleted as well. Entries in use stay. Only the owner can access the folder, because
+//! pulled images may be private.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -16,33 +17,36 @@ use tempfile::TempDir;
 
 use super::{Content, Error, Kind};
 
+/// An entry that was unused for this long is deleted.
 const UNUSED: Duration = Duration::from_hours(30 * 24);
-/// Bytes of entries beyond which those that are not in use are deleted: a tenant may have any number of images pulled, one after the other.
+/// Most bytes of all entries; beyond, entries that are not in use are deleted. The limit is necessary because a tenant can have any
+/// number of images pulled.
 const MOST_BYTES: u64 = 8 << 30;
-/// What a killed process left behind is deleted after this.
+/// Temporary folders of killed processes are deleted after this time.
 const ABANDONED: Duration = Duration::from_hours(24);
-/// Nobody but the owner.
+/// The mode of the folder: access for the owner only.
 #[cfg(unix)]
 const PRIVATE: u32 = 0o700;
 const FRESH: &str = ".new-";
 const DESCRIPTION: &str = "image.json";
 const CONTENT: &str = "content";
 
-/// The folder for cached images of the user: `kubectl-olm/images` in `XDG_CACHE_HOME` or `~/.cache`. Nothing, if there is no home.
+/// Returns the folder for cached images of the user: `kubectl-olm/images` in `XDG_CACHE_HOME` or `~/.cache`. Returns nothing if
+/// neither variable, `XDG_CACHE_HOME` or `HOME`, has an absolute path.
 pub fn default_cache() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let caches = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))?;
     caches.is_absolute().then(|| caches.join("kubectl-olm").join("images"))
 }
 
-/// What is known of an entry besides its files.
+/// Metadata of an entry.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Description {
     pub(super) kind: Kind,
     pub(super) digest: String,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) warnings: Vec<String>,
-    /// Number and bytes of the files and folders, to notice when some are gone.
+    /// Number and bytes of the files and folders, to detect that some are missing.
     #[serde(default)]
     files: (u64, u64),
 }
@@ -58,17 +62,17 @@ impl Description {
     }
 }
 
-/// Keeps the folder of a content for as long as it lives.
+/// Protects the folder of a content from deletion until it is dropped.
 #[derive(Debug)]
 pub(super) enum Held {
-    /// A folder that is deleted with this value.
+    /// A folder that is deleted when this value is dropped.
     Temporary { _folder: TempDir },
-    /// The description of an entry of the cache, with a shared lock; none where files cannot be locked.
+    /// The description of an entry of the cache, with a shared lock; none if the file system does not support locks.
     Entry { _lock: Option<File> },
 }
 
-/// Locks the description of an entry: shared for those who use it, else for the one who deletes it. Where files cannot be locked
-/// everybody may have it.
+/// Locks the description of an entry: shared for use, exclusive for deletion. If the file system does not support locks, the
+/// attempt counts as successful.
 fn lock(description: &Path, shared: bool) -> io::Result<Locked> {
     let file = File::open(description)?;
     let locked = if shared { file.try_lock_shared() } else { file.try_lock() };
@@ -79,13 +83,13 @@ fn lock(description: &Path, shared: bool) -> io::Result<Locked> {
     }
 }
 
-/// What came of an attempt to lock an entry.
+/// The result of an attempt to lock an entry.
 enum Locked {
-    /// It is locked as long as this lives.
+    /// The entry is locked until this value is dropped.
     Held(File),
-    /// Others have a lock that excludes it.
+    /// Another process or value holds a conflicting lock.
     ByOthers,
-    /// Files cannot be locked there.
+    /// The file system does not support locks.
     Unsupported,
 }
 
@@ -97,17 +101,17 @@ fn entry(cache: &Path, kind: Kind, digest: &str) -> PathBuf {
     cache.join(format!("{kind}-{}", digest.replace(':', "-")))
 }
 
-/// The key of what lies in one folder of an image.
+/// Returns the cache key of the content of one folder of an image.
 pub(super) fn in_folder(digest: &str, folder: &str) -> String {
     let folder = sha256_hex(folder);
     format!("{digest}-{folder}")
 }
 
-/// What the cache has of a digest, if it is whole.
+/// Returns the cached content of a digest, if it is complete. Deletes a damaged entry.
 pub(super) fn find(cache: &Path, kind: Kind, digest: &str) -> Option<Content> {
     let entry = entry(cache, kind, digest);
     let path = entry.join(DESCRIPTION);
-    // Somebody who deletes it has the lock; what is read after it was taken stays.
+    // A process that deletes the entry holds an exclusive lock. While this lock is held, the entry is not deleted.
     let held = match lock(&path, true).ok()? {
         Locked::Held(file) => Held::Entry { _lock: Some(file) },
         Locked::Unsupported => Held::Entry { _lock: None },
@@ -117,25 +121,25 @@ pub(super) fn find(cache: &Path, kind: Kind, digest: &str) -> Option<Content> {
     let root = entry.join(CONTENT);
     let is_whole = |d: &Description| d.digest == digest && count(&root).is_ok_and(|files| files == d.files);
     let Some(description) = description.filter(is_whole) else {
-        tracing::warn!("the cached image {} is damaged: it is pulled again", entry.display());
+        tracing::warn!("the cached image {} is damaged and is pulled again", entry.display());
         drop(held);
         discard(cache, &entry);
         return None;
     };
-    // It was used today; a cache that cannot be written still can be read.
+    // Records the use. A failure is ignored, so that a read-only cache can be used.
     if let Ok(file) = File::options().append(true).open(&path) {
         let _ = file.set_modified(SystemTime::now());
     }
     Some(description.content(root, held))
 }
 
-/// Deletes an entry. It is moved away first, so that another one can take its place at once.
+/// Deletes an entry. Moves it first, so that a new entry can take its place immediately.
 fn discard(cache: &Path, entry: &Path) {
     let Ok(aside) = tempfile::Builder::new().prefix(FRESH).tempdir_in(cache) else { return };
     let _ = fs::rename(entry, aside.path().join("discarded"));
 }
 
-/// Makes the folder of the cache, for its owner only. One that others could look into is corrected.
+/// Creates the folder of the cache with access for its owner only. Corrects the mode of an existing folder.
 fn make_private(cache: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -151,11 +155,11 @@ fn make_private(cache: &Path) -> io::Result<()> {
     fs::create_dir_all(cache)
 }
 
-/// A folder for an entry that is being made. Dropped, it is deleted.
+/// A folder for an entry that is being created. It is deleted when dropped.
 pub(super) struct Staging(TempDir);
 
 impl Staging {
-    /// In the cache, or in the system's folder for temporary files.
+    /// Creates the folder in the cache, or without a cache in the system's folder for temporary files.
     pub(super) fn new(cache: Option<&Path>) -> Result<Self, Error> {
         let at = |path: &Path| {
             let path = path.to_owned();
@@ -173,17 +177,17 @@ impl Staging {
         Ok(Self(made))
     }
 
-    /// For contents without names.
+    /// Returns the folder for numbered files.
     pub(super) fn files(&self) -> PathBuf {
         self.0.path().join("files")
     }
 
-    /// For contents with names.
+    /// Returns the folder for files under their names.
     pub(super) fn content(&self) -> PathBuf {
         self.0.path().join(CONTENT)
     }
 
-    /// Makes it an entry, unless somebody else was faster.
+    /// Turns the folder into an entry of the cache. If another process has created the entry meanwhile, uses that one.
     pub(super) fn keep(self, cache: Option<&Path>, mut description: Description) -> Result<Content, Error> {
         let root = self.content();
         fs::remove_dir_all(self.files())?;
@@ -194,7 +198,7 @@ impl Staging {
         let text = serde_json::to_vec(&description).map_err(io::Error::from)?;
         fs::write(self.0.path().join(DESCRIPTION), text)?;
         let entry = entry(cache, description.kind, &description.digest);
-        // The lock goes with the file when its folder gets another name.
+        // The lock stays with the file when its folder is renamed.
         let locked = match lock(&self.0.path().join(DESCRIPTION), true)? {
             Locked::Held(file) => Some(file),
             Locked::Unsupported | Locked::ByOthers => None,
@@ -210,7 +214,7 @@ impl Staging {
     }
 }
 
-/// The files and folders in a folder, and the bytes that they take on a disk, where each has at least a block.
+/// Returns the number of files and folders in a folder, and the bytes that they take on disk, at least one block each.
 fn count(folder: &Path) -> io::Result<(u64, u64)> {
     const BLOCK: u64 = 4096;
     let mut sum = (0, 0);
@@ -223,8 +227,8 @@ fn count(folder: &Path) -> io::Result<(u64, u64)> {
     Ok(sum)
 }
 
-/// Deletes what was not used for long, and more of it while all entries take more than so many bytes. That something cannot be
-/// deleted is no reason to fail.
+/// Deletes entries that were unused for [`UNUSED`], and the least recently used entries while all take more than `most` bytes.
+/// Ignores entries that cannot be deleted.
 fn prune(cache: &Path, most: u64) {
     let Ok(folders) = fs::read_dir(cache) else { return };
     let age = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok().and_then(|m| m.elapsed().ok());
@@ -248,7 +252,7 @@ fn prune(cache: &Path, most: u64) {
         if sum <= most && age.is_none_or(|age| age <= UNUSED) {
             continue;
         }
-        // What is in use stays; whoever comes meanwhile does not get it.
+        // An entry in use cannot be locked and stays. While the lock is held, `find` does not return the entry.
         if let Ok(_lock @ (Locked::Held(_) | Locked::Unsupported)) = lock(&entry.join(DESCRIPTION), false) {
             discard(cache, &entry);
             sum -= bytes;
@@ -277,17 +281,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_use_is_not_deleted() {
+    fn entries_in_use_are_not_deleted() {
         let folder = tempfile::tempdir().unwrap();
         let cache = folder.path().join("images");
         let first = make(&cache, DIGEST);
         let again = find(&cache, Kind::Catalog, DIGEST).unwrap();
         age(&first);
         let other = make(&cache, "sha256:0b");
-        assert!(first.root.join("catalog.yaml").is_file(), "the one who made it uses it");
+        assert!(first.root.join("catalog.yaml").is_file(), "in use by its creator");
         drop(first);
         prune(&cache, MOST_BYTES);
-        assert!(again.root.join("catalog.yaml").is_file(), "the one who found it uses it");
+        assert!(again.root.join("catalog.yaml").is_file(), "in use by a second reader");
         let root = again.root.clone();
         drop(again);
         prune(&cache, MOST_BYTES);
@@ -298,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_does_not_grow_without_end() {
+    fn the_least_recently_used_entries_are_deleted() {
         let folder = tempfile::tempdir().unwrap();
         let cache = folder.path().join("images");
         let made: Vec<Content> = (0..4).map(|n| make(&cache, &format!("sha256:{n}"))).collect();
@@ -309,14 +313,14 @@ mod tests {
         File::options().append(true).open(description).unwrap().set_modified(hour).unwrap();
         drop((oldest, made));
         prune(&cache, 3 * 4096);
-        let is_there = |n: usize| find(&cache, Kind::Catalog, &format!("sha256:{n}")).is_some();
-        assert_eq!([0, 1, 2, 3].map(is_there), [true, false, true, true], "the one that was not used for longest goes");
+        let exists = |n: usize| find(&cache, Kind::Catalog, &format!("sha256:{n}")).is_some();
+        assert_eq!([0, 1, 2, 3].map(exists), [true, false, true, true], "the least recently used entry is deleted");
         prune(&cache, 0);
-        assert_eq!([0, 2, 3].map(is_there), [true, false, false], "what is in use stays");
+        assert_eq!([0, 2, 3].map(exists), [true, false, false], "entries in use stay");
     }
 
     #[test]
-    fn what_is_being_deleted_is_not_found() {
+    fn an_entry_that_is_being_deleted_is_not_found() {
         let folder = tempfile::tempdir().unwrap();
         let cache = folder.path().join("images");
         let description = make(&cache, DIGEST).root.parent().unwrap().join(DESCRIPTION);

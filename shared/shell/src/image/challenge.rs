@@ -1,9 +1,9 @@
-//! What a registry asks for: the `WWW-Authenticate` header of the distribution protocol.
+//! Parses a registry's challenge: the header `WWW-Authenticate` of the distribution protocol.
 
-/// Longest challenge that is read.
+/// Longest challenge that is parsed, in bytes.
 const LONGEST: usize = 4096;
 
-/// A token service that gives tokens for the registry.
+/// A token service that issues tokens for the registry.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Bearer {
     pub(super) realm: String,
@@ -11,7 +11,7 @@ pub(super) struct Bearer {
 }
 
 impl Bearer {
-    /// The token service of a header, if it names one.
+    /// Returns the token service that a header names.
     pub(super) fn from_header(header: &str) -> Option<Self> {
         if header.len() > LONGEST {
             return None;
@@ -23,7 +23,7 @@ impl Bearer {
         loop {
             rest = rest.trim_start_matches([' ', '\t', ',']);
             let Some((key, behind)) = rest.split_once('=') else { break };
-            // A word with a space is the next scheme.
+            // A key that contains a space begins with the next scheme.
             let key = key.trim();
             if key.contains([' ', '\t', '"']) {
                 break;
@@ -40,7 +40,7 @@ impl Bearer {
     }
 }
 
-/// The words of a header that stand outside of quotes, with their offsets.
+/// Returns the words of a header outside of quotes, with their offsets.
 fn offsets(header: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_quoted = false;
     let is_end = move |c: char| {
@@ -56,7 +56,7 @@ fn words(header: &str) -> impl Iterator<Item = &str> {
     offsets(header).map(|(_, word)| word)
 }
 
-/// A value, with or without quotes, and what stands behind it.
+/// Returns a quoted or unquoted value, and the rest of the text after it.
 fn value(text: &str) -> Option<(String, &str)> {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([',', ' ']).unwrap_or(text.len());
@@ -85,7 +85,7 @@ mod tests {
         let service = |realm: &str, service: Option<&str>| {
             Some(Bearer { realm: realm.to_owned(), service: service.map(str::to_owned) })
         };
-        for (header, wanted) in [
+        for (header, expected) in [
             (
                 r#"Bearer realm="https://auth.example.com/token",service="registry.example.com",scope="repository:a:pull""#,
                 service("https://auth.example.com/token", Some("registry.example.com")),
@@ -100,7 +100,7 @@ mod tests {
             ("Bearer", None),
             ("", None),
         ] {
-            assert_eq!(Bearer::from_header(header), wanted, "{header}");
+            assert_eq!(Bearer::from_header(header), expected, "{header}");
         }
         assert_eq!(Bearer::from_header(&format!("Bearer realm=\"{}\"", "a".repeat(LONGEST))), None);
     }
@@ -108,13 +108,13 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn any_header_has_an_answer(header in "\\PC{0,20}|([Bb]earer|Basic|realm|service|scope|[=\"\\\\, \t]|é|x){0,16}") {
+        fn any_header_is_accepted_or_refused(header in "\\PC{0,20}|([Bb]earer|Basic|realm|service|scope|[=\"\\\\, \t]|é|x){0,16}") {
             let found = Bearer::from_header(&header);
             prop_assert!(found.as_ref().is_none_or(|found| found.realm.len() <= header.len()), "{:?}", found);
         }
 
         #[test]
-        fn what_is_quoted_is_read(
+        fn quoted_values_are_parsed(
             realm in "[a-z:/.=, \"\\\\é]{1,12}",
             service in proptest::option::of("[a-z., ]{1,8}"),
             scheme in "(Basic realm=\"x\", )?",

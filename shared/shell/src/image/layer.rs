@@ -1,4 +1,4 @@
-//! One layer: its bytes checked against its digest, decompressed, and its entries read within bounds.
+//! Reads a layer: verifies its digest, decompresses it, and reads its entries within limits.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -7,15 +7,16 @@ use tar::{Archive, EntryType, PaxExtensions};
 use super::manifest::{Descriptor, Digester};
 use super::{Error, Excess};
 
-/// Longest path in an image, and longest extended header.
+/// Longest path in an image, in bytes.
 const LONGEST_PATH: u64 = 4096;
+/// Longest extended header, in bytes.
 const LONGEST_HEADER: u64 = 1 << 20;
-/// A zstd frame that needs a larger window than 128 MB is refused, as by zstd's own tool.
+/// The base-2 logarithm of the largest window of a zstd frame: 128 MiB, the default limit of the zstd command.
 const WINDOW_LOG: u32 = 27;
-/// How a zstd frame begins.
+/// The magic number of a zstd frame.
 pub(crate) const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// A member of a layer. Paths are as they stand in it.
+/// A member of a layer, with unmodified paths.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Entry<'a> {
     File {
@@ -29,18 +30,18 @@ pub(super) enum Entry<'a> {
         path: &'a str,
         target: &'a str,
     },
-    /// One file under another name of an earlier entry.
+    /// Another name of an earlier entry's file.
     HardLink {
         path: &'a str,
         target: &'a str,
     },
-    /// A device, a pipe or the like.
+    /// A device, a pipe or another special file.
     Special {
         path: &'a str,
     },
 }
 
-/// Reads a layer's entries until its end, and checks its size and digest.
+/// Reads all entries of a layer, and verifies its size and digest. `unpacked` is the number of decompressed bytes that are left.
 pub(super) fn read(
     blob: impl Read,
     layer: &Descriptor,
@@ -53,7 +54,7 @@ pub(super) fn read(
         let visited = entries(&mut bounded, &mut visit);
         if bounded.exceeded { Err(Error::TooMuch(Excess::Unpacked)) } else { visited }
     });
-    // What stands behind the last entry belongs to the digest as well, and a damaged blob is the reason for all else.
+    // Bytes after the last entry are part of the digest. An error of the blob comes first because it causes the other errors.
     let rest = io::copy(&mut blob, &mut io::sink());
     if let Some(failure) = blob.get_mut().failure.take() {
         return Err(failure);
@@ -63,7 +64,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// Passes bytes through and checks, at the end, that they are what they should be.
+/// Passes bytes through and verifies their number and digest at the end.
 struct Verified<R> {
     inner: R,
     expected: String,
@@ -87,7 +88,7 @@ impl<R: Read> Verified<R> {
     }
 
     fn next(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
-        // A download that broke off says so in an error of ours.
+        // An interrupted download returns an `Error` inside of the I/O error.
         let read = self.inner.read(buffer).map_err(|e| e.downcast().unwrap_or_else(Error::Io))?;
         let (size, digest) = (self.size, || self.expected.clone());
         let left = self.left.checked_sub(read as u64);
@@ -118,7 +119,7 @@ impl<R: Read> Read for Verified<R> {
     }
 }
 
-/// By the first bytes, as media types are often wrong.
+/// Decompresses a blob. Detects the format by the first bytes, because media types are often wrong.
 fn decompress<'a>(blob: &'a mut impl BufRead, media_type: &str) -> Result<Box<dyn Read + 'a>, Error> {
     if media_type.ends_with("+encrypted") || media_type.contains("foreign") {
         return Err(Error::LayerType(media_type.to_owned()));
@@ -131,14 +132,14 @@ fn decompress<'a>(blob: &'a mut impl BufRead, media_type: &str) -> Result<Box<dy
     })
 }
 
-/// What is compressed with zstd, within bounded memory.
+/// Decompresses zstd, with limited memory.
 pub(crate) fn unpack_zstd<'a, R: BufRead + 'a>(blob: R) -> io::Result<impl Read + 'a> {
     let mut decoder = zstd::stream::read::Decoder::with_buffer(blob)?;
     decoder.window_log_max(WINDOW_LOG)?;
     Ok(decoder)
 }
 
-/// Ends what unpacks to more than is left.
+/// Fails after more bytes than are left of the limit.
 struct Bounded<'a, R> {
     content: R,
     left: &'a mut u64,
@@ -152,14 +153,14 @@ impl<R: Read> Read for Bounded<'_, R> {
             Some(left) => *self.left = left,
             None => {
                 self.exceeded = true;
-                return Err(io::Error::other("too much"));
+                return Err(io::Error::other("limit exceeded"));
             }
         }
         Ok(read)
     }
 }
 
-/// Long names are read here and not by the tar crate, which would take any amount of memory for them.
+/// Visits the entries of a tar archive. Reads long names itself, because the tar crate reads them without a limit.
 fn entries(
     content: &mut dyn Read,
     visit: &mut impl FnMut(Entry<'_>, &mut dyn Read) -> Result<(), Error>,
@@ -217,10 +218,10 @@ fn entries(
 fn bounded(entry: &mut impl Read, limit: u64) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let read = entry.take(limit + 1).read_to_end(&mut bytes)?;
-    if read as u64 > limit { Err(Error::LayerEntry("an overlong name")) } else { Ok(bytes) }
+    if read as u64 > limit { Err(Error::LayerEntry("a name that is too long")) } else { Ok(bytes) }
 }
 
-/// A name ends at its first NUL, if it has one.
+/// Decodes a name, which ends at its first NUL if it has one.
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()

@@ -1,4 +1,4 @@
-//! OCI layouts: a directory with `index.json` and `blobs`, or a tar archive of one, which is read in place.
+//! OCI layouts: a directory with `index.json` and `blobs`, or a tar archive of one, which is read without unpacking it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -10,26 +10,26 @@ use super::{Error, LayoutError};
 
 const INDEX: &str = "index.json";
 const NAME: &str = "org.opencontainers.image.ref.name";
-/// containerd and docker put the whole reference here.
+/// The annotation in which containerd and docker store the complete reference.
 const WHOLE_NAME: &str = "io.containerd.image.name";
-/// Most members of an archive: blobs of a few images.
+/// Most members of an archive, which is enough for the blobs of many images.
 const MEMBERS: usize = 10_000;
 
 /// An OCI layout.
 pub(super) struct Layout {
     path: PathBuf,
-    /// Where the members of an archive begin, and their sizes.
+    /// Offset and size of each member of an archive.
     members: Option<BTreeMap<String, (u64, u64)>>,
     limit: u64,
 }
 
-/// Is this directory an OCI layout?
+/// Returns whether this directory is an OCI layout.
 pub fn is_layout(path: &Path) -> bool {
     path.join("oci-layout").is_file() && path.join(INDEX).is_file()
 }
 
 impl Layout {
-    /// `limit`: most bytes of a manifest.
+    /// Opens a layout. `limit` is the size of the largest manifest, in bytes.
     pub(super) fn open(path: &Path, limit: u64) -> Result<Self, Error> {
         let metadata = fs::metadata(path).map_err(|e| LayoutError::Unreadable(e).at(path))?;
         let members = if metadata.is_dir() { None } else { Some(members(path).map_err(|problem| problem.at(path))?) };
@@ -41,7 +41,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The descriptor of the image of a name, or of the only one.
+    /// Returns the descriptor of the image with this name or digest; without a name, of the only image.
     pub(super) fn find(&self, name: Option<&str>) -> Result<Descriptor, Error> {
         let index = Manifest::read(&self.document(INDEX)?)?;
         let images = index.manifests.unwrap_or_default();
@@ -61,14 +61,14 @@ impl Layout {
         found.cloned().map_err(|problem| problem.at(&self.path))
     }
 
-    /// A manifest or configuration.
+    /// Reads a manifest or configuration, and verifies its digest.
     pub(super) fn blob_document(&self, descriptor: &Descriptor) -> Result<Vec<u8>, Error> {
         let bytes = self.document(&member(&descriptor.digest))?;
         verify(&bytes, &descriptor.digest)?;
         Ok(bytes)
     }
 
-    /// A layer.
+    /// Opens a layer. The reader must verify its digest.
     pub(super) fn blob(&self, descriptor: &Descriptor) -> Result<Box<dyn Read + Send>, Error> {
         self.read(&member(&descriptor.digest)).map_err(|problem| problem.at(&self.path))
     }
@@ -100,7 +100,7 @@ impl Layout {
     }
 }
 
-/// The digest was checked when its descriptor was read.
+/// Returns the path of a blob. The digest was checked when its descriptor was read.
 fn member(digest: &str) -> String {
     format!("blobs/{}", digest.replace(':', "/"))
 }

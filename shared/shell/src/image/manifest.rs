@@ -1,4 +1,4 @@
-//! Manifests: which image of an index is meant, what its labels say, and which layers it has.
+//! Manifests: selection of an image of an index, its labels and its layers.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256, Sha512};
 
 use super::{BUNDLE_LABEL, CATALOG_LABEL, Error, Kind, MANIFESTS_LABEL, METADATA_LABEL, Wanted};
 
-/// Where content is found, and what it must be.
+/// A reference to content, with its digest and size.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Descriptor {
@@ -59,8 +59,8 @@ impl Manifest {
     }
 }
 
-/// The image of an index to take: for Linux on this machine's architecture, as opm does; catalogs and bundles hold no programs,
-/// so any other image of the index will do as well.
+/// Selects an image of an index: for Linux on this machine's architecture, as opm does. Otherwise any other image of the index,
+/// because catalogs and bundles do not depend on the platform.
 pub(super) fn choose(manifests: &[Descriptor]) -> Result<&Descriptor, Error> {
     let here = match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -73,7 +73,7 @@ pub(super) fn choose(manifests: &[Descriptor]) -> Result<&Descriptor, Error> {
         Some(p) if p.os == "linux" && p.architecture == "amd64" => 1,
         Some(p) if p.os == "linux" => 2,
         None => 3,
-        // Attestations are of the platform unknown.
+        // Attestations have the platform `unknown`.
         Some(p) if p.os == "unknown" => 5,
         Some(_) => 4,
     };
@@ -81,7 +81,7 @@ pub(super) fn choose(manifests: &[Descriptor]) -> Result<&Descriptor, Error> {
     best.ok_or(Error::EmptyIndex)
 }
 
-/// The labels of an image configuration.
+/// Returns the labels of an image configuration.
 pub(super) fn labels(config: &[u8]) -> Result<BTreeMap<String, String>, Error> {
     #[derive(Deserialize)]
     struct Config {
@@ -97,10 +97,10 @@ pub(super) fn labels(config: &[u8]) -> Result<BTreeMap<String, String>, Error> {
     Ok(config.config.unwrap_or_default().labels.unwrap_or_default())
 }
 
-/// Folders of an image, each with the name that it has in the content.
+/// Folders of an image, each with its name in the content.
 type Folders = Vec<(String, &'static str)>;
 
-/// What an image is, and which of its folders become which folders of the content (olm-behaviour/opm.md#rendering).
+/// Returns the kind of an image, and the folders to store (olm-behaviour/opm.md#rendering).
 pub(super) fn kind(labels: &BTreeMap<String, String>, wanted: &Wanted) -> Result<(Kind, Folders), Error> {
     if let Wanted::CatalogIn(folder) = wanted {
         return Ok((Kind::Catalog, vec![(folder.clone(), "")]));
@@ -123,7 +123,7 @@ pub(super) fn kind(labels: &BTreeMap<String, String>, wanted: &Wanted) -> Result
     Err(Error::OtherKind { wanted: wanted.clone(), labels: labels.clone() })
 }
 
-/// Is it a digest that can be checked, and a harmless part of a path and URL?
+/// Checks that a digest has a supported algorithm and the correct format. It is then safe as a part of a path or a URL.
 pub(super) fn check_digest(digest: &str) -> Result<(), Error> {
     let hex = |text: &str, length| text.len() == length && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     let known = match digest.split_once(':') {
@@ -134,14 +134,14 @@ pub(super) fn check_digest(digest: &str) -> Result<(), Error> {
     if known { Ok(()) } else { Err(Error::Digest(digest.to_owned())) }
 }
 
-/// Computes a digest as bytes pass by.
+/// Computes a digest incrementally.
 pub(super) enum Digester {
     Sha256(Sha256),
     Sha512(Sha512),
 }
 
 impl Digester {
-    /// For the algorithm of a digest that was checked.
+    /// Returns a digester for the algorithm of a digest that was checked.
     pub(super) fn like(digest: &str) -> Self {
         if digest.starts_with("sha512:") { Self::Sha512(Sha512::new()) } else { Self::Sha256(Sha256::new()) }
     }
@@ -161,14 +161,14 @@ impl Digester {
     }
 }
 
-/// The digest of bytes, by the algorithm of another.
+/// Computes the digest of bytes, with the algorithm of another digest.
 pub(super) fn digest_like(other: &str, bytes: &[u8]) -> String {
     let mut digester = Digester::like(other);
     digester.update(bytes);
     digester.finish()
 }
 
-/// Refuses bytes that are not those of a digest.
+/// Checks that bytes have this digest.
 pub(super) fn verify(bytes: &[u8], digest: &str) -> Result<(), Error> {
     let found = digest_like(digest, bytes);
     if found == digest { Ok(()) } else { Err(Error::WrongDigest { expected: digest.to_owned(), found }) }

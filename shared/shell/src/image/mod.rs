@@ -1,18 +1,19 @@
-//! Images: catalogs and bundles that a registry, an OCI layout or an archive holds.
+//! Catalog and bundle images, from a registry, an OCI layout or an archive.
 //!
 //! ```text
 //!   pull         a location --> Content, through the cache
-//!     registry      the OCI distribution protocol    challenge, credentials  as whom
+//!     registry      client of the OCI distribution protocol
+//!     challenge, credentials   authentication at a registry
 //!     layout        a directory or a tar archive
-//!     manifest      which image of an index, its labels and layers
-//!     layer         a layer's entries, checked and bounded
-//!     tree          what of them the labels name, whiteouts and links considered
-//!     error        what was refused, and whether the same may succeed later
-//!     cache         by digest, in the user's cache directory
+//!     manifest      selection of an image of an index; its labels and layers
+//!     layer         the entries of a layer, with verified digest and limited size
+//!     tree          the folders that the labels name, with whiteouts and links resolved
+//!     error         errors, and whether a retry may succeed
+//!     cache         content by digest, in the user's cache directory
 //! ```
 //!
-//! *Guarantees.* Only what the labels name is kept, on disk; the rest streams by. Nothing is used before the digest of every
-//! byte was checked. No path of an image leads anywhere but below the folder that is returned.
+//! *Guarantees.* Only the folders that the labels name are stored, on disk; other content is read and discarded. Content is used
+//! only after its digest was verified. No path of an image resolves to a place outside of the returned folder.
 
 mod cache;
 mod challenge;
@@ -47,10 +48,10 @@ pub const BUNDLE_LABEL: &str = "operators.operatorframework.io.bundle.package.v1
 pub const MANIFESTS_LABEL: &str = "operators.operatorframework.io.bundle.manifests.v1";
 /// The label of a bundle image that names the directory of its metadata.
 pub const METADATA_LABEL: &str = "operators.operatorframework.io.bundle.metadata.v1";
-/// The label of catalog images that hold a database, which nobody makes any more.
+/// The label of catalog images with a SQLite database, a deprecated format.
 pub(crate) const DATABASE_LABEL: &str = "operators.operatorframework.io.index.database.v1";
 
-/// Where an image is.
+/// The location of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     /// In a registry.
@@ -59,7 +60,7 @@ pub enum Location {
     Layout {
         /// The directory or file.
         path: PathBuf,
-        /// The name of one of several images in it: `org.opencontainers.image.ref.name`.
+        /// The name of one of several images in it, as in the annotation `org.opencontainers.image.ref.name`.
         name: Option<String>,
     },
 }
@@ -67,7 +68,7 @@ pub enum Location {
 impl FromStr for Location {
     type Err = Error;
 
-    /// `docker://REF` or REF; `oci:PATH[:NAME]` and `oci-archive:PATH[:NAME]`.
+    /// Parses `docker://REF`, `REF`, `oci:PATH[:NAME]` and `oci-archive:PATH[:NAME]`.
     fn from_str(text: &str) -> Result<Self, Error> {
         if let Some(path) = text.strip_prefix("oci:").or_else(|| text.strip_prefix("oci-archive:")) {
             return Ok(Self::layout(path));
@@ -97,27 +98,27 @@ impl std::fmt::Display for Location {
     }
 }
 
-/// What an image has to be.
+/// The required kind of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// A file-based catalog.
     Catalog,
-    /// A file-based catalog in this folder of the image, whatever its labels say.
+    /// A file-based catalog in this folder of the image, regardless of its labels.
     CatalogIn(String),
     /// A bundle.
     Bundle,
-    /// Either of them.
+    /// A catalog or a bundle.
     Any,
 }
 
 impl Wanted {
-    /// The catalog in that folder, or else in the one that the image's label names.
+    /// The catalog in this folder, by default in the folder that the image's label names.
     pub(crate) fn catalog(folder: Option<&str>) -> Self {
         folder.map_or(Self::Catalog, |folder| Self::CatalogIn(folder.to_owned()))
     }
 }
 
-/// What an image is, by its labels.
+/// The kind of an image, according to its labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Kind {
     /// [`Content::root`] is the root of a file-based catalog.
@@ -126,33 +127,34 @@ pub enum Kind {
     Bundle,
 }
 
-/// How images are pulled.
+/// Options of a pull.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// As whom registries are asked.
+    /// Credentials for registries.
     pub credentials: Credentials,
-    /// Are the credentials also for images that others name: objects of a cluster, and catalogs? Who may write a CatalogSource could
-    /// read every image that the user may.
+    /// Whether the credentials are also used for images that objects of a cluster or catalogs name. If so, every client that may
+    /// write a CatalogSource can read every image that the user may pull.
     pub lends: bool,
-    /// Were there credentials that are not for these images?
+    /// Whether there were credentials that are not used for these images.
     pub withheld: bool,
-    /// Certificates (PEM) of authorities that are trusted besides those of the system.
+    /// Certificates (PEM) of authorities that are trusted in addition to those of the system.
     pub certificate_authorities: Vec<u8>,
-    /// Registries (`host[:port]`) that are asked without TLS.
+    /// Registries (`host[:port]`) that are accessed without TLS.
     pub plain_http: Vec<String>,
-    /// What is too much.
+    /// Limits on size and time.
     pub limits: Limits,
-    /// The folder of the cache; without one every image is pulled into a temporary folder.
+    /// The folder of the cache. Without a cache, each image is pulled into a temporary folder.
     pub cache: Option<PathBuf>,
 }
 
 impl Options {
-    /// As the user: with the user's credentials and cache.
+    /// Returns options with the user's credentials and cache.
     pub fn of_user() -> Self {
         Self { credentials: Credentials::of_user(), cache: default_cache(), ..Self::default() }
     }
 
-    /// The same, for images that objects of a cluster name, or catalogs.
+    /// Returns the options for images that objects of a cluster or catalogs name: without the credentials, unless
+    /// [`Options::lends`] is set.
     #[must_use]
     pub fn for_others(&self) -> Self {
         if self.lends || self.withheld {
@@ -162,25 +164,25 @@ impl Options {
     }
 }
 
-/// What is too much of an image, and too long. The defaults are ten times what the largest public catalogs need; what a catalog and a
-/// bundle may have is said in [`olm_core::budget`].
+/// Limits of a pull. The defaults are ten times what the largest public catalogs need. The limits of the content of a catalog and a
+/// bundle are in [`olm_core::budget`].
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How long a registry may take to accept a connection.
+    /// Timeout of a connection attempt.
     pub connect: Duration,
-    /// How long a registry may send nothing.
+    /// Longest time without data from the registry.
     pub stall: Duration,
-    /// How long a pull may take.
+    /// Longest duration of a pull.
     pub total: Duration,
-    /// Most bytes of a manifest or an image configuration.
+    /// Largest manifest or image configuration, in bytes.
     pub document: u64,
-    /// Most layers.
+    /// Most layers of an image.
     pub layers: usize,
-    /// Most bytes of all layers when they are unpacked, whether they are kept or not.
+    /// Most bytes of all layers, decompressed, including content that is not stored.
     pub unpacked: u64,
-    /// Most bytes that are kept.
+    /// Most bytes that are stored.
     pub kept: u64,
-    /// Most files, folders and links that are kept.
+    /// Most files, folders and links that are stored.
     pub entries: usize,
 }
 
@@ -199,21 +201,21 @@ impl Default for Limits {
     }
 }
 
-/// What was pulled.
+/// The content of a pulled image.
 #[derive(Debug)]
 pub struct Content {
-    /// The folder with what the labels name.
+    /// The folder with the content that the labels name.
     pub root: PathBuf,
-    /// What it is.
+    /// The kind of the image.
     pub kind: Kind,
-    /// The digest that the location stands for: of the index if there is one, else of the manifest.
+    /// The digest that the location resolves to: of the index if there is one, otherwise of the manifest.
     pub digest: String,
     /// The image's labels.
     pub labels: BTreeMap<String, String>,
-    /// Bytes of all files.
+    /// Size of all files, in bytes.
     pub bytes: u64,
-    /// What of the labelled folders was left out, and why.
+    /// Entries of the labelled folders that were left out, with the reason.
     pub warnings: Vec<String>,
-    /// Keeps the folder for as long as this value lives.
+    /// Protects the folder from deletion until this value is dropped.
     _held: cache::Held,
 }

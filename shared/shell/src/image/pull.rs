@@ -1,4 +1,4 @@
-//! From a location to content: finds the manifest, looks into the cache, and else unpacks layer by layer.
+//! Pulls an image: reads the manifest, checks the cache, and otherwise unpacks the layers one by one.
 
 use std::io::Read;
 
@@ -13,18 +13,19 @@ use super::tree::Tree;
 use super::{Content, Error, Excess, Location, Options, PullError, Wanted};
 use crate::blocking::block_on;
 
-/// Most indexes between a name and its image.
+/// Most nested indexes between a name and its image.
 const NESTED: usize = 4;
 
-/// Pulls what an image's labels name, or finds it in the cache. Must be called within a tokio runtime.
+/// Pulls the folders that an image's labels name, or returns them from the cache. Must be called within a tokio runtime.
 ///
 /// # Errors
-/// Name the image and what is wrong; whatever was pulled until then is deleted. [`Error::is_transient`]: the same may succeed later.
+/// The image cannot be pulled or is refused. Content that was pulled before the error is deleted. [`Error::is_transient`] returns
+/// whether a retry may succeed.
 pub async fn pull(location: &Location, wanted: Wanted, options: &Options) -> Result<Content, PullError> {
     within(location, options, pull_unbounded(location, wanted, options)).await
 }
 
-/// [`pull`] for callers without a runtime, or on a thread that may block.
+/// Does the same as [`pull`], for callers without a runtime or on a thread that may block.
 ///
 /// # Errors
 /// As [`pull`].
@@ -33,7 +34,7 @@ pub fn pull_blocking(location: &Location, wanted: Wanted, options: &Options) -> 
     pulled.map_err(|error| PullError::new(location, error))?
 }
 
-/// The digest that a location stands for now.
+/// Resolves a location to its current digest.
 ///
 /// # Errors
 /// As [`pull`].
@@ -41,7 +42,7 @@ pub async fn resolve(location: &Location, options: &Options) -> Result<String, P
     within(location, options, Source::open(location, options)).await.map(|(_, _, digest)| digest)
 }
 
-/// Ends what takes longer than a pull may, and adds the image to errors.
+/// Limits the duration of a pull, and adds the image to errors.
 async fn within<T>(
     location: &Location,
     options: &Options,
@@ -52,7 +53,7 @@ async fn within<T>(
     pulled.unwrap_or(Err(Error::Slow(limit))).map_err(|error| PullError::new(location, error))
 }
 
-/// What names the folders that are kept.
+/// Returns the source of the folder names, for messages.
 fn named_by(wanted: &Wanted) -> &'static str {
     match wanted {
         Wanted::CatalogIn(_) => "spec.grpcPodConfig.extractContent.catalogDir",
@@ -60,14 +61,14 @@ fn named_by(wanted: &Wanted) -> &'static str {
     }
 }
 
-/// Where manifests and blobs come from.
+/// The source of manifests and blobs.
 enum Source {
     Registry(Box<Registry>),
     Layout(Layout),
 }
 
 impl Source {
-    /// The source, and the first manifest with its digest.
+    /// Opens the source. Also returns the first manifest and its digest.
     async fn open(location: &Location, options: &Options) -> Result<(Self, Vec<u8>, String), Error> {
         match location {
             Location::Registry(reference) => {
@@ -109,7 +110,7 @@ impl Source {
     }
 }
 
-/// Ends a download when the pull is given up, so that the thread that unpacks it ends as well.
+/// Aborts a download when the pull is cancelled, so that the thread that unpacks it ends.
 struct Guard(Option<AbortHandle>);
 
 impl Drop for Guard {
@@ -123,7 +124,7 @@ impl Drop for Guard {
 async fn pull_unbounded(location: &Location, wanted: Wanted, options: &Options) -> Result<Content, Error> {
     let (source, bytes, digest) = Source::open(location, options).await?;
     let mut image = Manifest::read(&bytes)?;
-    // One index has different images for different machines.
+    // The cache key is the digest of the image, not of the index, because an index has one image for each platform.
     let mut key = digest.clone();
     let mut nested = 0;
     while let Some(manifests) = image.manifests.take() {
@@ -142,7 +143,7 @@ async fn pull_unbounded(location: &Location, wanted: Wanted, options: &Options) 
     let labels = manifest::labels(&source.document(image.config()?).await?)?;
     let (kind, folders) = manifest::kind(&labels, &wanted)?;
     if let Wanted::CatalogIn(folder) = &wanted {
-        // One image may hold several catalogs.
+        // An image can contain several catalogs.
         key = cache::in_folder(&key, folder);
     }
     let cache = options.cache.as_deref();
@@ -162,13 +163,13 @@ async fn pull_unbounded(location: &Location, wanted: Wanted, options: &Options) 
         });
         (tree, unpacked) = applied.await??;
     }
-    // Hundreds of thousands of small files take their time.
+    // Creating up to hundreds of thousands of small files blocks the thread.
     let cache = options.cache.clone();
-    let kept = tokio::task::spawn_blocking(move || {
+    let stored = tokio::task::spawn_blocking(move || {
         let root = staging.content();
         std::fs::create_dir_all(&root)?;
         let warnings = tree.build(&root)?;
         staging.keep(cache.as_deref(), Description::new(kind, &key, labels, warnings))
     });
-    Ok(Content { digest, ..kept.await?? })
+    Ok(Content { digest, ..stored.await?? })
 }

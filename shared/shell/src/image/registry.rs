@@ -1,7 +1,7 @@
-//! The registry's side: manifests and blobs over the OCI distribution protocol, and its refusals in sentences.
+//! Client of the OCI distribution protocol: manifests, blobs and errors.
 //!
-//! *Guarantees.* Of no answer more is read than its kind may have. Credentials go to the registry, and to the token service that it
-//! names if that speaks TLS as the registry does; they follow no redirect to another host.
+//! *Guarantees.* The size of each response is limited. Credentials are sent to the registry, and to the token service that it
+//! names, which must use TLS if the registry does. They are not sent to another host after a redirect.
 
 use std::io::{self, Read};
 use std::time::Duration;
@@ -23,20 +23,20 @@ use super::manifest::{Descriptor, check_digest, digest_like, verify};
 use super::{Error, Options, Used};
 use crate::tls::install_crypto_provider;
 
-/// What images are described by.
+/// The accepted media types of manifests.
 const MANIFESTS: [&str; 4] = [
     "application/vnd.oci.image.manifest.v1+json",
     "application/vnd.oci.image.index.v1+json",
     "application/vnd.docker.distribution.manifest.v2+json",
     "application/vnd.docker.distribution.manifest.list.v2+json",
 ];
-/// Chunks of a layer that wait for being unpacked.
+/// Capacity of the queue between download and decompression of a layer, in chunks.
 const CHUNKS: usize = 8;
-/// Most bytes of an answer with a token. Tokens of public registries have a few thousand.
+/// Most bytes of a response with a token. Tokens of public registries have a few thousand bytes.
 const LONGEST_TOKEN: u64 = 256 << 10;
-/// Most bytes of a refusal that are looked at for its reason.
+/// Most bytes of an error response.
 const LONGEST_REFUSAL: u64 = 16 << 10;
-/// Most redirects of one request. Public registries redirect once, to where their blobs are.
+/// Most redirects of one request. Public registries redirect once, to the storage of their blobs.
 const REDIRECTS: usize = 5;
 
 /// An image in a registry.
@@ -45,17 +45,17 @@ pub(super) struct Registry {
     image: Reference,
     /// `https://host/v2/`
     base: Url,
-    /// What is sent as authorization.
+    /// The value of the header `Authorization`.
     authorization: Option<HeaderValue>,
     limit: u64,
     stall: Duration,
     credentials: Used,
 }
 
-/// Why the registry did not answer as asked.
+/// A failed request.
 struct Refusal {
     error: Error,
-    /// May other credentials help?
+    /// Whether the request may succeed with other credentials.
     other_credentials: bool,
 }
 
@@ -66,16 +66,16 @@ impl From<Error> for Refusal {
 }
 
 impl Registry {
-    /// Asks for the image with each of the credentials until one will do. Returns the manifest and its digest as well.
+    /// Requests the image with each of the credentials until one is accepted. Also returns the manifest and its digest.
     pub(super) async fn open(image: &Reference, options: &Options) -> Result<(Self, Vec<u8>, String), Error> {
         if let Some(digest) = image.digest() {
             check_digest(digest)?;
         }
         install_crypto_provider();
         let credentials = options.credentials.clone();
-        let asked = image.clone();
-        // Helpers are programs that may take their time.
-        let mut candidates = tokio::task::spawn_blocking(move || credentials.for_image(&asked)).await??;
+        let requested = image.clone();
+        // Credential helpers are external programs and may block.
+        let mut candidates = tokio::task::spawn_blocking(move || credentials.for_image(&requested)).await??;
         if candidates.is_empty() {
             candidates.push(Login::Anonymous);
         }
@@ -121,7 +121,7 @@ impl Registry {
         Ok((manifest, digest))
     }
 
-    /// What to send as authorization: the credentials, or the token that a token service gives for them.
+    /// Returns the value of the header `Authorization`: the credentials, or the token that the token service issues for them.
     async fn authorize(&self, auth: &Login) -> Result<Option<HeaderValue>, Refusal> {
         let response = self.send(self.base.clone(), HeaderMap::new()).await?;
         let challenges = response.headers().get_all(WWW_AUTHENTICATE);
@@ -131,15 +131,15 @@ impl Registry {
             Login::Anonymous => None,
         };
         let Some(Bearer { realm, service }) = challenge else {
-            let is_asked = response.headers().contains_key(WWW_AUTHENTICATE);
-            return Ok(basic.filter(|_| is_asked));
+            let is_challenged = response.headers().contains_key(WWW_AUTHENTICATE);
+            return Ok(basic.filter(|_| is_challenged));
         };
         let registry = self.name();
         let mut url = match Url::parse(&realm) {
             Ok(url) => url,
             Err(source) => return Err(Error::TokenService { registry, realm, source }.into()),
         };
-        // What the registry encrypts must not be given away by its token service.
+        // Credentials for an encrypted registry must not be sent unencrypted.
         if url.scheme() != "https" && url.scheme() != self.base.scheme() {
             return Err(Error::PlainTokenService { registry, realm }.into());
         }
@@ -156,9 +156,9 @@ impl Registry {
                 code => self.failed(code),
             });
         }
-        let body = self.body(response, LONGEST_TOKEN, "the answer of its token service").await?;
-        let token = serde_json::from_slice::<serde_json::Value>(&body).ok().and_then(|answer| {
-            ["token", "access_token"].iter().find_map(|key| Some(answer.get(key)?.as_str()?.to_owned()))
+        let body = self.body(response, LONGEST_TOKEN, "the response of the token service").await?;
+        let token = serde_json::from_slice::<serde_json::Value>(&body).ok().and_then(|response| {
+            ["token", "access_token"].iter().find_map(|key| Some(response.get(key)?.as_str()?.to_owned()))
         });
         Ok(Some(bearer(&token.ok_or(Error::NoToken { registry })?)?))
     }
@@ -167,7 +167,7 @@ impl Registry {
         self.image.registry().to_owned()
     }
 
-    /// A manifest of an index.
+    /// Pulls a manifest of an index.
     pub(super) async fn manifest(&self, descriptor: &Descriptor) -> Result<Vec<u8>, Error> {
         let manifest = self.pull_manifest(&descriptor.digest).await.map_err(|refusal| refusal.error)?;
         verify(&manifest, &descriptor.digest)?;
@@ -180,7 +180,7 @@ impl Registry {
         Ok(self.body(response, self.limit, "the manifest").await?)
     }
 
-    /// Asks for something of the repository.
+    /// Requests a resource of the repository.
     async fn get(&self, path: &str, mut headers: HeaderMap) -> Result<Response, Refusal> {
         let url = self.base.join(&format!("{}/{path}", self.image.repository()));
         let url = url.map_err(|source| Error::Path { path: path.to_owned(), source })?;
@@ -194,7 +194,7 @@ impl Registry {
         sent.map_err(|e| self.broken_off(e))
     }
 
-    /// A whole body that is no longer than it may be.
+    /// Reads a body of at most `limit` bytes.
     async fn body(&self, mut response: Response, limit: u64, what: &'static str) -> Result<Vec<u8>, Error> {
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|e| self.broken_off(e))? {
@@ -215,7 +215,7 @@ impl Registry {
         }
     }
 
-    /// A small blob, whole.
+    /// Pulls a small blob into memory.
     pub(super) async fn document(&self, descriptor: &Descriptor) -> Result<Vec<u8>, Error> {
         let limit = self.limit;
         let mut blob = self.blob(descriptor).await?;
@@ -230,7 +230,7 @@ impl Registry {
         Ok(bytes)
     }
 
-    /// A blob as it arrives. Its digest is for the reader to check.
+    /// Streams a blob. The reader must verify its digest.
     pub(super) async fn blob(&self, descriptor: &Descriptor) -> Result<Download, Error> {
         let response = self.get(&format!("blobs/{}", descriptor.digest), HeaderMap::new()).await;
         let mut response = response.map_err(|refusal| refusal.error)?;
@@ -255,7 +255,7 @@ impl Registry {
         Ok(Download { chunks, current: Bytes::new(), task: task.abort_handle() })
     }
 
-    /// The credentials do not let us pull.
+    /// Returns the error for credentials without pull access.
     fn denied(&self) -> Refusal {
         let error = Error::Denied { registry: self.name(), credentials: self.credentials };
         Refusal { error, other_credentials: true }
@@ -269,12 +269,12 @@ impl Registry {
         Error::Failed { registry: self.name(), code }.into()
     }
 
-    /// What a response that is no success means.
+    /// Converts an error response.
     async fn refusal(&self, response: Response) -> Refusal {
         let status = response.status().as_u16();
-        let body = self.body(response, LONGEST_REFUSAL, "the refusal").await.unwrap_or_default();
-        let answer: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
-        let text = |path: &str| answer.pointer(path).and_then(serde_json::Value::as_str).unwrap_or_default();
+        let body = self.body(response, LONGEST_REFUSAL, "the error response").await.unwrap_or_default();
+        let document: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+        let text = |path: &str| document.pointer(path).and_then(serde_json::Value::as_str).unwrap_or_default();
         match text("/errors/0/code").to_ascii_uppercase().as_str() {
             "UNAUTHORIZED" | "DENIED" => self.denied(),
             "MANIFEST_UNKNOWN" | "NAME_UNKNOWN" | "NOT_FOUND" => self.no_image(true),
@@ -307,7 +307,7 @@ fn secret(text: &str, what: &'static str) -> Result<HeaderValue, Error> {
     Ok(value)
 }
 
-/// A client whose waits are bounded, and which redirects lead from TLS to TLS only. It sends credentials to no other host.
+/// Returns a client with timeouts. It does not follow redirects from TLS to plain HTTP, and sends credentials to no other host.
 fn client(options: &Options, is_encrypted: bool) -> Result<Client, Error> {
     let mut authorities = Vec::new();
     for authority in pem_blocks(&options.certificate_authorities) {
@@ -339,7 +339,7 @@ fn pem_blocks(pem: &[u8]) -> Vec<String> {
     text.split_inclusive(END).filter(|block| block.contains(END)).map(str::to_owned).collect()
 }
 
-/// A blob on its way. Dropping it ends the request.
+/// A running download of a blob. Dropping it ends the request.
 pub(super) struct Download {
     chunks: mpsc::Receiver<Result<Bytes, Error>>,
     current: Bytes,
@@ -347,7 +347,7 @@ pub(super) struct Download {
 }
 
 impl Download {
-    /// Ends the request from elsewhere: the reader then sees the end.
+    /// Returns a handle that ends the request; the reader then reaches the end of the data.
     pub(super) fn abort_handle(&self) -> AbortHandle {
         self.task.clone()
     }
@@ -360,7 +360,7 @@ impl Drop for Download {
 }
 
 impl Read for Download {
-    /// Blocks until something has arrived: not for a thread of the runtime.
+    /// Blocks until data has arrived. Must not be called on a thread of the async runtime.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.current.is_empty() {
             match self.chunks.blocking_recv() {

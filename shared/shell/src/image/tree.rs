@@ -1,7 +1,7 @@
-//! The folders of an image that are kept: a model of them while layers are applied, and files on disk at the end.
+//! The folders of an image that are stored: a model in memory while layers are applied, and files on disk at the end.
 //!
-//! Contents are written to numbered files, and get their names only when all layers were applied: nothing that a layer says is
-//! ever a path that is written to.
+//! Contents are written to numbered files, and renamed after all layers were applied. Paths in a layer are never used
+//! unnormalized as paths on disk.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
@@ -11,48 +11,48 @@ use std::path::{Path, PathBuf};
 use super::layer::Entry;
 use super::{Error, Excess, Limits};
 
-/// Marks what a layer deletes.
+/// The prefix of the name of an entry that a layer deletes.
 const WHITEOUT: &str = ".wh.";
-/// Marks a folder of which nothing from lower layers remains.
+/// The marker in a folder that hides all content of lower layers.
 const OPAQUE: &str = ".wh..wh..opq";
 /// Most links that are followed for one file.
 const HOPS: usize = 40;
-/// Most parts of paths that are followed for all links of an image.
+/// Most path components that are resolved for all links of an image.
 const LINK_STEPS: usize = 1_000_000;
-/// Most folders in folders, which those who walk them later can rely on.
+/// Greatest depth of nested folders. Code that walks the folders recursively relies on it.
 const DEEPEST: usize = 64;
-/// Most warnings that are kept of an image.
+/// Most warnings about an image.
 const WARNINGS: usize = 100;
 
-/// The folders of an image that are kept, by the names that they have in it, and what becomes of them.
+/// The folders of an image that are stored, with their names in the image and in the content.
 pub(super) struct Tree {
     staging: PathBuf,
     folders: Vec<(String, &'static str)>,
-    /// What names them.
+    /// The source of the names, for messages.
     named_by: &'static str,
     nodes: Nodes,
     next_file: u64,
-    /// Most bytes that are kept, and how many more there may be.
+    /// Most bytes that are stored, and the number that is left.
     kept: u64,
     kept_left: u64,
     entries: usize,
     entries_left: usize,
-    /// Folders that were counted because something lies in them.
+    /// Counted folders that have no entry of their own.
     implied: HashSet<String>,
     warnings: Vec<String>,
-    /// How many paths whiteouts looked at.
+    /// Number of paths that whiteouts have visited.
     #[cfg(test)]
     looked: usize,
 }
 
 enum Node {
-    /// The number of the file with the content.
+    /// A file, with the number of its content.
     File(u64),
     Folder,
     Link(String),
 }
 
-/// What there is, by path. What lower layers have is apart: a whiteout deletes of that only, and so looks at nothing that stays.
+/// The nodes by path. Nodes of lower layers are separate, because a whiteout affects only these and should visit no others.
 #[derive(Default)]
 struct Nodes {
     lower: BTreeMap<String, Node>,
@@ -72,7 +72,7 @@ impl Nodes {
         self.layer.remove(path).or_else(|| self.lower.remove(path))
     }
 
-    /// Everything below a folder.
+    /// Returns all paths below a folder.
     fn below(&self, folder: &str) -> impl Iterator<Item = &String> {
         below(&self.lower, folder).chain(below(&self.layer, folder))
     }
@@ -85,7 +85,8 @@ fn below<'n>(nodes: &'n BTreeMap<String, Node>, folder: &str) -> impl Iterator<I
 }
 
 impl Tree {
-    /// `folders`: the image's folder and the folder that its content gets. Numbered files go to `staging`.
+    /// Returns an empty tree. `folders` has pairs of a folder of the image and its folder in the content. `staging` receives the
+    /// numbered files.
     pub(super) fn new(
         staging: PathBuf,
         folders: &[(String, &'static str)],
@@ -117,7 +118,7 @@ impl Tree {
         })
     }
 
-    /// What follows comes from the next layer.
+    /// Starts the next layer.
     pub(super) fn next_layer(&mut self) {
         self.nodes.next_layer();
     }
@@ -137,10 +138,10 @@ impl Tree {
             self.remove_below(folder);
             return Ok(());
         }
-        if let Some(gone) = name.strip_prefix(WHITEOUT) {
-            let gone = join(folder, gone);
-            self.remove_below(&gone);
-            self.remove_lower(&gone);
+        if let Some(deleted) = name.strip_prefix(WHITEOUT) {
+            let deleted = join(folder, deleted);
+            self.remove_below(&deleted);
+            self.remove_lower(&deleted);
             return Ok(());
         }
         if !self.is_kept(&path) {
@@ -171,13 +172,13 @@ impl Tree {
                         self.put(path, Node::File(copy))
                     }
                     None => {
-                        self.warn(format!("{path}: left out, it is a hard link to {target}, which is not kept"));
+                        self.warn(format!("{path}: left out, because it is a hard link to {target}, which is not in the stored folders"));
                         Ok(())
                     }
                 }
             }
             Entry::Special { .. } => {
-                self.warn(format!("{path}: left out, it is a device or a pipe"));
+                self.warn(format!("{path}: left out, because it is a device or a pipe"));
                 Ok(())
             }
         }
@@ -221,12 +222,12 @@ impl Tree {
         self.folders.iter().any(|(folder, _)| is_below(path, folder))
     }
 
-    /// In place of what had the name, and of files that stand where it needs folders.
+    /// Inserts a node. Replaces the node with the same path, and files where its parent folders are needed.
     fn put(&mut self, path: String, kind: Node) -> Result<(), Error> {
         self.count()?;
         let mut above = path.as_str();
         while let Some((parent, _)) = above.rsplit_once('/') {
-            // A folder that no entry is about takes as much as one that has its own.
+            // A folder without an entry of its own counts like one with an entry.
             if self.nodes.get(parent).is_none() && self.implied.insert(parent.to_owned()) {
                 self.count()?;
             }
@@ -252,7 +253,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Forgets what lower layers have below a folder.
+    /// Removes the nodes of lower layers below a folder.
     fn remove_below(&mut self, folder: &str) {
         let below: Vec<String> = below(&self.nodes.lower, folder).cloned().collect();
         for path in &below {
@@ -272,12 +273,12 @@ impl Tree {
 
     fn remove(&mut self, path: &str) {
         if let Some(Node::File(number)) = self.nodes.remove(path) {
-            // A file that cannot be deleted goes with the whole folder.
+            // A failure is ignored: the staging folder is deleted later.
             let _ = fs::remove_file(self.stored(number));
         }
     }
 
-    /// Gives everything its name below `root`, and tells what was left out.
+    /// Creates the files and folders below `root`. Returns a warning for each entry that was left out.
     pub(super) fn build(mut self, root: &Path) -> Result<Vec<String>, Error> {
         self.nodes.next_layer();
         let folders = self.folders.clone();
@@ -287,7 +288,7 @@ impl Tree {
             }
             fs::create_dir_all(root.join(name))?;
         }
-        // Links are copies of what they lead to, so they come before their targets are moved away.
+        // Links become copies of their targets, which must be made before the targets are moved.
         let links: Vec<(String, String)> = self
             .nodes
             .lower
@@ -308,9 +309,11 @@ impl Tree {
                     }
                 }
                 Some(Resolved::Folder) => {
-                    self.warn(format!("{path}: left out, it is a link to a folder, {target}"));
+                    self.warn(format!("{path}: left out, because it is a link to the folder {target}"));
                 }
-                None => self.warn(format!("{path}: left out, it is a link to {target}, which is not kept")),
+                None => self.warn(format!(
+                    "{path}: left out, because it is a link to {target}, which is not in the stored folders"
+                )),
             }
         }
         for (path, node) in &self.nodes.lower {
@@ -319,7 +322,7 @@ impl Tree {
                     Node::Folder => fs::create_dir_all(place)?,
                     Node::File(number) => {
                         make_parent(&place)?;
-                        // Only overlapping labels give a file two places.
+                        // A file has several places only if the labels overlap.
                         if n + 1 < self.places(root, path).len() {
                             fs::copy(self.stored(*number), place)?;
                         } else {
@@ -333,7 +336,7 @@ impl Tree {
         Ok(self.warnings)
     }
 
-    /// Where a path of the image is to be found.
+    /// Returns the places of a path of the image in the content.
     fn places(&self, root: &Path, path: &str) -> Vec<PathBuf> {
         let inside = |(folder, name): &(String, &'static str)| {
             let rest = if folder.is_empty() { Some(path) } else { path.strip_prefix(folder.as_str()) }?;
@@ -342,7 +345,7 @@ impl Tree {
         self.folders.iter().filter_map(inside).collect()
     }
 
-    /// What a path stands for when links are followed, within what is kept.
+    /// Follows links within the stored folders. Each path component takes one of the `steps`.
     fn resolve(&self, path: &str, steps: &mut usize) -> Option<Resolved> {
         let mut rest: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
         let mut at: Vec<String> = Vec::new();
@@ -396,7 +399,7 @@ fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
-/// A path in an image without its root and without `.` and `..`; nothing, when it leads out of the image.
+/// Normalizes a path in an image: without its root, `.` and `..`. Returns nothing if it leads out of the image.
 fn normal(path: &str) -> Option<String> {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -429,9 +432,9 @@ mod tests {
         }
     }
 
-    /// One entry may make thousands of folders.
+    /// A single entry can create thousands of folders.
     #[test]
-    fn folders_that_no_entry_is_about_are_counted() {
+    fn folders_without_an_entry_are_counted() {
         let folder = tempfile::tempdir().unwrap();
         let limits = Limits { entries: 20, ..Limits::default() };
         let folders = [("configs".to_owned(), "")];
@@ -444,7 +447,7 @@ mod tests {
         assert!(matches!(error, Error::TooMuch(Excess::Files(20))), "{error:?}");
     }
 
-    /// Whiteouts in a layer with many paths of its own look at those of lower layers only, and at each of them once.
+    /// Whiteouts visit only paths of lower layers, and each of them once.
     #[test]
     fn whiteouts_take_linear_time() {
         const MANY: usize = 5000;
@@ -477,7 +480,7 @@ mod tests {
         assert!(apply(&mut tree, &deep(DEEPEST - 2)).is_ok());
         let error = apply(&mut tree, &deep(DEEPEST - 1)).unwrap_err();
         assert!(matches!(error, Error::TooMuch(Excess::Depth(64))), "{error:?}");
-        // A link that is followed for long is left out, and so are those behind it.
+        // A link that needs too many steps is left out, and so are those after it.
         let around = "d/../".repeat(600) + "x";
         for n in 0..LINK_STEPS / 1000 {
             let path = format!("configs/{n}");
