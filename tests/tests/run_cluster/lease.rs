@@ -81,7 +81,7 @@ fn stopped() {
     first.signal("STOP");
     let second = town.start(2);
     (0..3).for_each(|_| town.subscribe());
-    second.says_within(PATIENCE, "this process writes from now on");
+    second.says_within(PATIENCE, "acquired the Lease");
     town.blooms();
     first.signal("CONT");
     first.says("holds the Lease");
@@ -93,7 +93,7 @@ fn stopped() {
 fn back(town: &Town, first: Running, second: Running, name: &str, writers: &[usize]) {
     town.blooms();
     second.end();
-    first.says("this process writes from now on");
+    first.says("acquired the Lease");
     town.subscribe();
     town.blooms();
     first.end();
@@ -115,7 +115,7 @@ fn cut_off(name: &str, way: impl Fn(&Call, usize) -> Fault + Send + 'static) {
     is_cut.store(true, Ordering::Relaxed);
     let second = town.start(2);
     town.meanwhile(|| {
-        second.says_within(PATIENCE, "this process writes from now on");
+        second.says_within(PATIENCE, "acquired the Lease");
         is_cut.store(false, Ordering::Relaxed);
         first.says("holds the Lease");
     });
@@ -151,7 +151,7 @@ fn deleted() {
             let nonsense = json!({ "spec": { "renewTime": time, "acquireTime": time, "leaseDurationSeconds": 1 } });
             town.runtime.block_on(town.api.merge(&lease, &nonsense)).unwrap();
         }
-        second.says_within(PATIENCE, "this process writes from now on");
+        second.says_within(PATIENCE, "acquired the Lease");
         is_cut.store(false, Ordering::Relaxed);
         first.says("holds the Lease");
     });
@@ -182,7 +182,7 @@ fn unanswered() {
     first.end();
     assert_eq!(town.until_held(|_| true), holder, "it is not let go");
     proxy.let_go();
-    second.says_within(PATIENCE, "this process writes from now on");
+    second.says_within(PATIENCE, "acquired the Lease");
     town.blooms();
     second.end();
     town.judge("unanswered", &[1, 2]);

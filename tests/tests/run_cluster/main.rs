@@ -26,7 +26,7 @@ fn one_process_writes_and_others_wait_for_its_end() {
     let kubeconfig = plane.kubeconfig();
     let (code, said) = ends(kubeconfig, &["--once"]);
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("hint: kubectl create namespace olm: the cluster's Lease is there"), "{said}");
+    assert!(said.contains("hint: kubectl create namespace olm: it contains the Lease"), "{said}");
 
     kubectl(&plane, "create namespace olm");
     let first = Running::start(kubeconfig, &[]);
@@ -56,7 +56,7 @@ fn one_process_writes_and_others_wait_for_its_end() {
     assert_eq!(holder(&plane), held_by);
     assert_eq!(first.end(), Some(0));
     // If it was the first to notice the deletion, it waits for the duration of the Lease.
-    second.says_within(3 * PATIENCE, "this process writes from now on");
+    second.says_within(3 * PATIENCE, "acquired the Lease");
     assert_ne!(holder(&plane), held_by);
     assert_eq!(second.end(), Some(0));
     assert_eq!(holder(&plane), "");

@@ -1,22 +1,22 @@
-//! One writer: a Lease of `coordination.k8s.io`, whose holder renews it only when somebody asks whether it is still there.
+//! Leader election with one Lease of `coordination.k8s.io`, which its holder renews only on request of another process.
 //!
 //! ```text
-//!   holder:  claim, keep --look--> Lease --asked?--> renew     release: nobody holds it, at once
+//!   holder:  claim, keep --read--> Lease --requested?--> renew     release: the Lease is free at once
 //!               |                    ^
-//!               +--until when--> Permit <--may it write now?-- live, execute
-//!   others:  claim, keep --ask-------+--no answer--> take it
+//!               +--valid until--> Permit <--checked before each write-- live, execute
+//!   others:  claim, keep --request---+--no response--> acquire
 //! ```
 //!
-//! client-go's leader election renews for ever; controllers that have nothing to do shall write nothing, so here the question is
-//! written instead of the answer, and there is none while nobody else wants the Lease.
+//! Leader election of client-go renews the Lease periodically. Idle controllers must not write, so here a candidate requests a sign of
+//! life, and the holder renews the Lease only in response. There are no writes while no other process wants the Lease.
 //!
-//! *Guarantees*: a process writes only until a moment that lies well before the one from which another may take the Lease, however
-//! long its requests hang or it sleeps. The times that a Lease says are of other clocks and decide nothing: what counts is since when it
-//! is seen to be as it is, by a clock that does not jump. A Lease that is deleted is put back by whoever knew it, as held by its holder,
-//! who answers or has the usual time to stop. Who ends lets it go only when every write of its is answered; and who takes it looks at
-//! everything anew before it writes. *Assumptions*: clocks run at the same pace; they need not show the same time. *Caveats*: a request
-//! that is under way when the Lease is lost is not called back. A process that starts in the moment in which somebody deletes the Lease knows
-//! of no holder; the holder sees the deletion in its watch.
+//! *Guarantees*: The permit of a process expires well before another process may acquire the Lease, regardless of hanging requests and of
+//! suspension of the machine. The timestamps in the Lease come from other clocks and are not evaluated: what counts is how long the Lease
+//! was observed unchanged, on a monotonic clock. A process that finds a known Lease deleted creates it again with its last holder, which
+//! then responds or has the usual time to stop. The Lease is released only when every write has a response. A process that acquires the
+//! Lease lists all objects again before it writes. *Assumptions*: Clocks run at the same rate; they need not show the same time. *Caveats*:
+//! A request in flight when the Lease is lost is not cancelled at the server. A process that starts at the moment in which the Lease is
+//! deleted does not know the holder; the holder observes the deletion in its watch.
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
@@ -37,40 +37,42 @@ use super::follow::{Sight, follow};
 use super::permit::Ledger;
 pub use super::permit::Permit;
 
-/// The Lease's namespace. There is one Lease for a cluster, whichever namespace `--namespace` says the global catalogs are in: who writes
-/// writes everywhere.
+/// The namespace of the Lease. There is one Lease per cluster, regardless of `--namespace` (the namespace of the global catalogs), because
+/// the controllers write in all namespaces.
 pub const NAMESPACE: &str = "olm";
-/// The Lease's name.
+/// The name of the Lease.
 pub const NAME: &str = "kubectl-olm-run";
-/// Who asks whether the holder is still there; the holder takes it away when it answers.
+/// The annotation with the identity of the process that requests a sign of life. The holder removes it when it renews the Lease.
 const ASKED_BY: &str = "kubectl-olm/asked-by";
-/// The holder of a Lease that was deleted, for those who have not seen who had it last.
-const NOBODY_KNOWS: &str = "whoever held it before it was deleted";
-/// So long after a question without an answer a Lease is anybody's. It is what others wait for when a holder was killed.
+/// The holder that is written into a Lease that is created again by a process that did not see its last holder.
+const NOBODY_KNOWS: &str = "an unknown process";
+/// How long a request to the holder may stay without a response until another process may acquire the Lease. Other processes wait this long
+/// after the holder was killed.
 const DURATION: Duration = Duration::from_mins(1);
-/// So long after it last looked its holder still writes: what is left of [`DURATION`] is for requests under way.
+/// How long the holder may write after it last read the Lease. The rest of [`DURATION`] is for requests in flight.
 const VALID: Duration = Duration::from_secs(40);
-/// How often the holder looks whether somebody asks, if no watch tells it before.
+/// The interval at which the holder reads the Lease if the watch reports no change.
 const LOOK: Duration = Duration::from_secs(20);
-/// How often others look, and how soon a look that failed is tried again.
+/// The interval at which other processes read the Lease, and the pause before a failed read is retried.
 const RETRY: Duration = Duration::from_secs(2);
-/// How long a request for the Lease may take.
+/// The timeout of a request for the Lease.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long the end may wait for answers to what was written.
+/// How long a process that ends waits for responses to its writes.
 const PATIENCE_FOR_ANSWERS: Duration = Duration::from_secs(1);
-/// How long the end may wait for the release.
+/// How long a process that ends waits for the release of the Lease.
 const PATIENCE_AT_THE_END: Duration = Duration::from_secs(3);
 
-/// What a Lease says.
+/// The content of a Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Who holds it; empty when it was released.
+    /// The identity of the holder; empty after a release.
     pub holder: String,
-    /// Since when.
+    /// When the holder acquired the Lease.
     pub acquired: Option<Timestamp>,
-    /// When the holder last said so. `None`: somebody else put it back after it was deleted, and may not have known who held it last.
+    /// When the holder last renewed the Lease. `None`: another process created the Lease again after its deletion, and may not have known
+    /// the last holder.
     pub renewed: Option<Timestamp>,
-    /// Who has asked since; empty when nobody did.
+    /// The process that has requested a sign of life since; empty if there is none.
     pub asked_by: String,
     duration: Duration,
     transitions: i64,
@@ -91,7 +93,7 @@ impl Record {
         }
     }
 
-    /// The record of a holder that takes or renews it now.
+    /// Returns the record of a process that acquires or renews the Lease now.
     fn held(before: Option<&Self>, me: &str, now: Timestamp) -> Self {
         let mine = before.filter(|record| record.holder == me);
         Self {
@@ -104,13 +106,13 @@ impl Record {
         }
     }
 
-    /// The record after its holder has let it go.
+    /// Returns the record after a release by its holder.
     fn released(&self, now: Timestamp) -> Self {
         let (holder, asked_by, duration) = (String::new(), String::new(), Duration::from_secs(1));
         Self { holder, acquired: Some(now), renewed: Some(now), asked_by, duration, ..self.clone() }
     }
 
-    /// Writes the record into a Lease.
+    /// Writes the record to a Lease.
     fn write(&self, lease: &mut Value) {
         lease["spec"] = self.spec();
         let asked_by = if self.asked_by.is_empty() { Value::Null } else { json!(self.asked_by) };
@@ -128,18 +130,18 @@ impl Record {
         })
     }
 
-    /// For how long it is held by a holder of whom nothing is heard.
+    /// Returns how long the Lease stays with a holder that does not respond.
     fn stands(&self) -> Duration {
         self.duration.max(DURATION)
     }
 
-    /// Is it that of this holder, who has said so itself?
+    /// Returns whether the record was written by this holder itself.
     fn is_of(&self, me: &str) -> bool {
         self.holder == me && self.renewed.is_some()
     }
 
-    /// What `me` may do with it, who `holds` it or not. `seen` is when it was first seen to be like this, by the steady clock of `now`, if it
-    /// was seen before: the times that it says itself are of another clock.
+    /// Returns what the process `me` may do; `holds` is whether it holds the Lease. `seen` is when this record was first observed, on the
+    /// monotonic clock of `now`, if it was observed before: its own timestamps come from another clock.
     fn next(&self, me: &str, holds: bool, seen: Option<Duration>, now: Duration) -> Next {
         let is_mine = self.is_of(me) || self.holder == me && holds;
         let has_stood = |duration| seen.is_some_and(|seen| seen + duration <= now);
@@ -153,36 +155,36 @@ impl Record {
     }
 }
 
-/// What one may do with a Lease.
+/// What a process may do with a Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// It is mine, and nobody asks.
+    /// Nothing: this process holds it, and no other process requests it.
     Keep,
-    /// Take it, or say that it is mine.
+    /// Acquire or renew it.
     Take,
-    /// Ask its holder.
+    /// Request a sign of life from its holder.
     Ask,
-    /// Its holder was asked, or has answered.
+    /// Wait: a request to its holder is pending, or the holder has responded.
     Wait,
 }
 
 /// Why a Lease is not held.
 #[derive(Clone, Debug)]
 pub enum Denied {
-    /// Somebody else holds it.
+    /// Another process holds it.
     Held(Record),
-    /// The API server refused, or did not answer.
+    /// The API server refused the request or did not respond.
     Refused(Status),
 }
 
-/// The Lease, for one process that wants it.
+/// The Lease, as seen by one process that wants to hold it.
 pub struct Lease {
     api: Api,
     target: ObjectRef,
     me: String,
-    /// The record of somebody else, and when it was first seen to be like this, by the steady clock.
+    /// The record of another process, and when it was first observed, on the monotonic clock.
     seen: Option<(Record, Duration)>,
-    /// The record that was seen or written last.
+    /// The record that was read or written last.
     last: Option<Record>,
     until: watch::Sender<Option<Moment>>,
     ledger: Arc<Ledger>,
@@ -190,7 +192,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The Lease of the cluster.
+    /// Creates a client of the Lease of the cluster. Sends no request.
     pub async fn new(api: Api) -> Self {
         Self::with(api, Clock::system()).await
     }
@@ -202,19 +204,19 @@ impl Lease {
         Self { api, target, me: identity(), seen, last, until, ledger: Arc::default(), clock }
     }
 
-    /// `NAMESPACE/NAME`.
+    /// Returns `NAMESPACE/NAME`.
     pub fn name(&self) -> String {
         format!("{}/{}", self.target.namespace, self.target.name)
     }
 
-    /// The right to write that comes with holding it.
+    /// Returns the permit to write, which is valid while this process holds the Lease.
     pub fn permit(&self) -> Permit {
         Permit::until(self.until.subscribe(), self.clock.clone(), self.ledger.clone())
     }
 
-    /// Tries once to take or renew it.
+    /// Tries once to acquire or renew the Lease.
     pub async fn claim(&mut self) -> Result<(), Denied> {
-        // What is valid is so from before it was asked for.
+        // The validity starts before the request is sent.
         let now = self.clock.now();
         let answer = tokio::time::timeout(PATIENCE, self.attempt(now)).await;
         let taken =
@@ -227,7 +229,7 @@ impl Lease {
             Err(Denied::Held(_)) => {
                 self.until.send_replace(None);
             }
-            // What was valid stays so until its time has come.
+            // A valid permit stays valid until it expires.
             Err(Denied::Refused(_)) => {}
         }
         taken
@@ -249,7 +251,7 @@ impl Lease {
             Next::Take => Record::held(Some(&record), &self.me, now.wall).write(&mut new),
             Next::Ask => Record { asked_by: self.me.clone(), ..record.clone() }.write(&mut new),
         }
-        // Its resourceVersion lets only one of two win that find it free.
+        // The resourceVersion ensures that only one of several concurrent candidates succeeds.
         let written = self.api.update(&new, None).await.map_err(Denied::Refused)?;
         match next {
             Next::Ask => Err(Denied::Held(Record::from_lease(&written))),
@@ -263,11 +265,11 @@ impl Lease {
         }
     }
 
-    /// Makes the Lease, where there is none. Who knows that there was one, and does not hold it, puts back what was there, and asks: whoever
-    /// held it answers, or has its time to stop.
+    /// Creates the Lease if it does not exist. A process that knows an earlier Lease and does not hold it restores that Lease with a
+    /// request to its holder, which then responds or has its time to stop.
     async fn make(&mut self, now: Moment) -> Result<(), Denied> {
         let holds = self.permit().is_given();
-        // Whoever comes first makes it: until that is known nothing is written.
+        // Another process may create it first: this process must not write until the result is known.
         self.until.send_replace(None);
         let record = match self.last.clone() {
             Some(last) if !holds => {
@@ -292,14 +294,14 @@ impl Lease {
         Err(Denied::Held(record))
     }
 
-    /// Takes it, if nobody who is alive has it: waits only until its holder has answered, or did not.
+    /// Acquires the Lease unless a live process holds it. Waits only until its holder has responded or the time for a response is over.
     pub async fn claim_abandoned(&mut self) -> Result<(), Denied> {
         let mut told = false;
         loop {
             match self.claim().await {
                 Err(Denied::Held(record)) if !record.asked_by.is_empty() => {
                     if !told {
-                        info!(lease = self.name(), "asking {} whether it is still there", describe(&record));
+                        info!(lease = self.name(), "requesting a sign of life from {}", describe(&record));
                     }
                     told = true;
                 }
@@ -310,14 +312,14 @@ impl Lease {
         }
     }
 
-    /// Holds it for ever, or waits for it.
+    /// Acquires the Lease, waiting for it if necessary, and keeps it until the future is dropped.
     pub async fn keep(&mut self) -> Infallible {
         let permit = self.permit();
         let mut pause = if permit.is_given() { LOOK } else { Duration::ZERO };
         let mut told: Option<String> = None;
         let mut sights = Some(follow(&self.api, self.target.clone()));
         loop {
-            // A clock that has jumped ends the permit early, and is no reason to wait.
+            // A jump of the wall clock ends the permit early; the Lease is read again without the full pause.
             let pause_now = permit.rest().map_or_else(|| pause.min(RETRY), |rest| rest.min(pause));
             tokio::select! {
                 () = tokio::time::sleep(pause_now) => {}
@@ -327,7 +329,7 @@ impl Lease {
             let denied = match self.claim().await {
                 Ok(()) => {
                     if told.take().is_some() || !was_given {
-                        info!(lease = self.name(), "this process writes from now on");
+                        info!(lease = self.name(), "acquired the Lease");
                     }
                     pause = LOOK;
                     continue;
@@ -339,10 +341,11 @@ impl Lease {
                 Denied::Held(record) => (format!("{} holds the Lease", describe(record)), None),
                 Denied::Refused(refusal) => {
                     let hint = refusal.is_not_found().then(|| self.namespace_hint());
-                    (format!("the Lease cannot be held: {}", refusal.message), hint)
+                    (format!("cannot acquire or renew the Lease: {}", refusal.message), hint)
                 }
             };
-            let then = if permit.is_given() { "it is tried again" } else { "nothing is written meanwhile" };
+            let then =
+                if permit.is_given() { "retrying" } else { "this process does not write until it acquires the Lease" };
             let words = format!("{why}; {then}");
             if told.as_ref() != Some(&words) {
                 warn!(lease = self.name(), hint, "{words}");
@@ -351,16 +354,16 @@ impl Lease {
         }
     }
 
-    /// What to do when its namespace does not exist.
+    /// Returns the hint for the case that the namespace of the Lease does not exist.
     pub fn namespace_hint(&self) -> String {
         format!(
-            "kubectl create namespace {NAMESPACE}: the cluster's Lease is there, whatever --namespace says; --no-lease goes without, if \
-             nothing else writes"
+            "kubectl create namespace {NAMESPACE}: it contains the Lease, regardless of --namespace; if no other process writes to the cluster, \
+             --no-lease runs without it"
         )
     }
 
-    /// Lets it go, so that others need not wait. A write without an answer may still happen: then they wait as for a holder that does not
-    /// answer.
+    /// Releases the Lease so that other processes need not wait. A write without a response may still take effect: then other processes
+    /// wait as for a holder that does not respond.
     pub async fn release(&mut self) {
         self.until.send_replace(None);
         let settled = tokio::time::timeout(PATIENCE_FOR_ANSWERS, self.ledger.settled()).await;
@@ -385,32 +388,32 @@ impl Lease {
         if released && !is_settled {
             warn!(
                 lease = self.name(),
-                "a write was not answered and may still happen; whoever wants the Lease waits {} s",
+                "a write got no response and may still take effect; another process can acquire the Lease after {} s",
                 DURATION.as_secs()
             );
         }
         if !released {
             warn!(
                 lease = self.name(),
-                "the Lease could not be released; whoever wants it waits {} s for an answer",
+                "cannot release the Lease; another process can acquire it after {} s",
                 DURATION.as_secs()
             );
         }
     }
 }
 
-/// Who holds it and since when, for people.
+/// Returns the holder and the time of acquisition for messages.
 pub fn describe(record: &Record) -> String {
     let since = record.acquired.map(|at| format!(" (since {})", object::time(at))).unwrap_or_default();
     format!("{}{since}", record.holder)
 }
 
-/// Resolves when the Lease has changed. Who may not watch it looks at it from time to time.
+/// Resolves when the Lease has changed; never without the permission to watch it, in which case it is polled.
 async fn changed(sights: &mut Option<mpsc::UnboundedReceiver<Sight>>) {
     while let Some(open) = sights {
         match open.recv().await {
             Some(Ok(_)) => return,
-            // What is in trouble is tried again.
+            // The watch retries by itself.
             Some(Err(_)) => {}
             None => *sights = None,
         }
@@ -418,7 +421,7 @@ async fn changed(sights: &mut Option<mpsc::UnboundedReceiver<Sight>>) {
     std::future::pending::<()>().await;
 }
 
-/// A name for this process that no other has: with its host, so that people find it.
+/// Returns a unique identity for this process: host name, process ID and a random suffix.
 fn identity() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::env::var("HOSTNAME"));
     let host = host.map_or_else(|_| "unknown-host".to_owned(), |host| host.trim().to_owned());

@@ -1,4 +1,4 @@
-//! Who may hold the Lease when, with clocks of their own.
+//! When a process may hold the Lease, with simulated clocks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,9 +16,9 @@ fn secs(seconds: u64) -> Duration {
 }
 
 #[test]
-fn its_holder_is_asked_and_loses_it_when_it_does_not_answer() {
+fn a_holder_that_does_not_respond_loses_the_lease() {
     let held = Record::held(None, "them", at(0));
-    // Their clock may be wrong: what counts is when we first saw it.
+    // The clock of the holder may be wrong: what counts is when the record was first observed.
     assert_eq!(held.next("me", false, None, secs(5000)), Next::Ask);
     assert_eq!(held.next("them", false, None, secs(5000)), Next::Keep);
     let asked = Record { asked_by: "me".to_owned(), ..held };
@@ -30,13 +30,13 @@ fn its_holder_is_asked_and_loses_it_when_it_does_not_answer() {
     assert_eq!(
         hurried.next("me", false, Some(secs(1000)), secs(1059)),
         Next::Wait,
-        "whatever it says, its holder has its time"
+        "the minimum duration holds regardless of the Lease"
     );
     let answered = Record::held(Some(&asked), "them", at(20));
     assert_eq!(answered.next("me", false, Some(secs(1000)), secs(1059)), Next::Wait);
     assert_eq!(answered.next("me", false, Some(secs(1000)), secs(1060)), Next::Ask);
     assert_eq!(asked.released(at(5)).next("me", false, None, secs(5)), Next::Take);
-    // One that somebody has put back may name a holder of before the last one.
+    // A restored Lease may name a holder before the last one.
     let restored = Record { renewed: None, ..asked };
     assert_eq!(restored.next("them", false, Some(secs(1000)), secs(1059)), Next::Wait);
     assert_eq!(restored.next("them", true, Some(secs(1000)), secs(1001)), Next::Take);
@@ -44,7 +44,7 @@ fn its_holder_is_asked_and_loses_it_when_it_does_not_answer() {
 }
 
 #[test]
-fn its_holder_keeps_since_when_and_another_counts_as_a_transition() {
+fn renewal_keeps_the_acquire_time_and_a_new_holder_counts_as_a_transition() {
     let first = Record::held(None, "them", at(0));
     let renewed = Record::held(Some(&first), "them", at(20));
     assert_eq!((renewed.acquired, renewed.renewed, renewed.transitions), (Some(at(0)), Some(at(20)), 0));
@@ -53,10 +53,10 @@ fn its_holder_keeps_since_when_and_another_counts_as_a_transition() {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn a_record_round_trips_through_a_lease() {
     let record = Record::held(None, "me", at(0));
     for record in [Record { asked_by: "them".to_owned(), ..record.clone() }, record] {
-        let mut lease = json!({ "metadata": { "name": NAME, "annotations": { ASKED_BY: "somebody" } } });
+        let mut lease = json!({ "metadata": { "name": NAME, "annotations": { ASKED_BY: "another" } } });
         record.write(&mut lease);
         assert_eq!(lease["spec"]["renewTime"], "2026-11-18T11:06:40.000000Z");
         assert_eq!(Record::from_lease(&lease), record);
@@ -67,16 +67,16 @@ fn what_is_written_is_read_again() {
 
 #[test]
 fn a_process_stops_writing_before_others_may_start() {
-    assert!(LOOK + PATIENCE + RETRY < VALID, "a look may fail once without harm");
+    assert!(LOOK + PATIENCE + RETRY < VALID, "one failed read must not end the permit");
     assert!(VALID < DURATION);
 }
 
 #[test]
-fn no_two_processes_have_one_name() {
+fn identities_are_unique() {
     assert_ne!(identity(), identity());
 }
 
-/// A cluster with one Lease, and time.
+/// A cluster with one Lease and a simulated clock.
 #[derive(Clone, Default)]
 struct Cluster {
     lease: Arc<Mutex<(Option<Value>, u64)>>,
@@ -87,7 +87,7 @@ struct Cluster {
 struct Process {
     lease: Lease,
     permit: Permit,
-    /// What its wall clock says besides the time.
+    /// The offset of its wall clock.
     offset: Arc<Mutex<SignedDuration>>,
     is_cut_off: Arc<AtomicBool>,
 }
@@ -97,7 +97,7 @@ impl Cluster {
         *self.steady.lock().unwrap() += time;
     }
 
-    /// As an API server answers, with optimistic locking.
+    /// Responds as an API server does, with optimistic locking.
     fn answer(&self, method: &http::Method, body: &[u8]) -> (u16, Value) {
         let mut lease = self.lease.lock().unwrap();
         let status = |code: u16, reason: &str| {
@@ -163,14 +163,14 @@ impl Process {
 }
 
 #[tokio::test]
-async fn a_clock_that_jumps_gives_the_lease_to_nobody() {
+async fn a_clock_that_jumps_does_not_transfer_the_lease() {
     let cluster = Cluster::default();
     let (mut holder, mut standby) = (cluster.process().await, cluster.process().await);
-    assert!(holder.claims().await && !standby.claims().await, "it is asked");
+    assert!(holder.claims().await && !standby.claims().await, "a request is pending");
     *standby.offset.lock().unwrap() = SignedDuration::from_hours(24);
     cluster.pass(secs(30));
     assert!(!standby.claims().await && holder.permit.is_given());
-    // The holder's own clock: forth, it stops until it has looked; back, it does not write for longer.
+    // The holder's own clock jumps: forward, it stops until it has read the Lease; backward, its permit is not extended.
     *holder.offset.lock().unwrap() = SignedDuration::from_secs(61);
     assert!(!holder.permit.is_given());
     assert!(holder.claims().await && holder.permit.is_given());
@@ -180,7 +180,7 @@ async fn a_clock_that_jumps_gives_the_lease_to_nobody() {
 }
 
 #[tokio::test]
-async fn who_is_cut_off_or_stopped_stops_before_another_starts() {
+async fn a_disconnected_holder_stops_before_another_process_starts() {
     let cluster = Cluster::default();
     let (mut holder, mut standby) = (cluster.process().await, cluster.process().await);
     assert!(holder.claims().await && !standby.claims().await);
@@ -198,7 +198,7 @@ async fn who_is_cut_off_or_stopped_stops_before_another_starts() {
 }
 
 #[tokio::test]
-async fn a_lease_that_is_deleted_is_held_for_its_time() {
+async fn a_deleted_lease_stays_with_its_holder_for_its_duration() {
     let cluster = Cluster::default();
     let (mut holder, mut standby) = (cluster.process().await, cluster.process().await);
     assert!(holder.claims().await && !standby.claims().await);
@@ -206,13 +206,13 @@ async fn a_lease_that_is_deleted_is_held_for_its_time() {
     let since = acquired(&cluster);
     cluster.delete();
     cluster.pass(secs(5));
-    assert!(!standby.claims().await, "its holder may not have seen it yet");
-    assert_eq!(acquired(&cluster), since, "what was there is put back");
-    assert!(holder.claims().await && holder.permit.is_given(), "it makes it anew");
+    assert!(!standby.claims().await, "its holder may not have observed the deletion yet");
+    assert_eq!(acquired(&cluster), since, "the record is restored");
+    assert!(holder.claims().await && holder.permit.is_given(), "it creates it again");
     assert_eq!(acquired(&cluster), since, "with the same identity");
     assert!(!standby.claims().await && holder.permit.is_given());
 
-    // Its holder is dead.
+    // The holder is gone.
     cluster.delete();
     for _ in 0..60 {
         assert!(!standby.claims().await);
@@ -220,7 +220,7 @@ async fn a_lease_that_is_deleted_is_held_for_its_time() {
     }
     assert!(!holder.permit.is_given() && standby.claims().await);
 
-    // Somebody who knows nothing was quicker: whoever held it stops as soon as it looks.
+    // A new process creates the Lease first: the former holder stops as soon as it reads the Lease.
     cluster.delete();
     let mut new = cluster.process().await;
     assert!(new.claims().await);
@@ -228,11 +228,11 @@ async fn a_lease_that_is_deleted_is_held_for_its_time() {
 }
 
 #[tokio::test]
-async fn who_ends_without_an_answer_leaves_the_lease_to_be_waited_for() {
+async fn a_release_with_a_pending_write_delays_the_next_holder() {
     let cluster = Cluster::default();
     let (mut holder, mut standby) = (cluster.process().await, cluster.process().await);
     assert!(holder.claims().await && !standby.claims().await);
-    // It is given up, and may still happen.
+    // A write without a response may still take effect.
     drop(holder.permit.begin());
     holder.lease.release().await;
     assert!(!holder.permit.is_given());
@@ -244,16 +244,16 @@ async fn who_ends_without_an_answer_leaves_the_lease_to_be_waited_for() {
 
     standby.permit.begin().unwrap().answered();
     standby.lease.release().await;
-    assert!(holder.claims().await, "long after what was given up");
+    assert!(holder.claims().await, "the lost write is long ago");
     holder.lease.release().await;
     assert!(standby.claims().await);
     assert!(standby.claims().await && standby.lease.last.as_ref().is_some_and(|last| last.holder == standby.lease.me));
     let terms = |process: &Process| process.permit.term();
-    assert_eq!((terms(&holder), terms(&standby)), (2, 2), "to renew it is no term");
+    assert_eq!((terms(&holder), terms(&standby)), (2, 2), "renewal starts no new term");
 }
 
 #[tokio::test]
-async fn never_two_writers_whatever_happens() {
+async fn there_are_never_two_writers() {
     for seed in 0..200_u64 {
         let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut below = |bound: u64| {
@@ -282,7 +282,7 @@ async fn never_two_writers_whatever_happens() {
                     *processes[which].offset.lock().unwrap() = offset;
                 }
                 3 if below(3) == 0 => processes[which].lease.release().await,
-                // Who is not asked to is stopped meanwhile.
+                // The other processes are suspended meanwhile.
                 4..=7 => drop(processes[which].claims().await),
                 _ => cluster.pass(secs(below(15))),
             }
@@ -292,13 +292,13 @@ async fn never_two_writers_whatever_happens() {
                 writes[*n] += 1;
             }
         }
-        assert!(writes.iter().sum::<u32>() > 0, "seed {seed}: somebody writes");
+        assert!(writes.iter().sum::<u32>() > 0, "seed {seed}: no process writes");
     }
 }
 
 #[tokio::test]
-async fn every_send_asks_the_permit_and_waits_no_longer_than_it_lasts() {
-    // It is busy, and says when to come back; meanwhile the Lease is lost.
+async fn every_write_checks_the_permit_and_ends_with_it() {
+    // The server is busy and requests a retry; meanwhile the Lease is lost.
     let sent = Arc::new(Mutex::new(Vec::new()));
     let (until, clock) = (watch::Sender::new(None), Clock::system());
     let until = Arc::new(until);
