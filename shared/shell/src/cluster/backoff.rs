@@ -1,4 +1,4 @@
-//! Pauses before something that failed, or ended, is tried again: one place for watches, of controllers and of commands.
+//! Exponential backoff before an operation that failed or ended is retried, for the watches of controllers and of commands.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -7,10 +7,10 @@ use tokio::time::Instant;
 
 /// The first pause.
 const SHORTEST: Duration = Duration::from_millis(500);
-/// The longest: who mends the cause should not wait longer.
+/// The longest pause: after the cause is fixed, a user does not wait longer.
 const LONGEST: Duration = Duration::from_secs(10);
-/// What has lasted so long counts as well, and the next pause is the shortest. Longer than [`LONGEST`]: what fails soon after each start must
-/// not count.
+/// An operation that ran this long counts as successful and resets the backoff. It is longer than [`LONGEST`], so that an operation that
+/// fails soon after each start does not count.
 const LASTS: Duration = Duration::from_mins(1);
 
 /// The pauses of one task.
@@ -21,13 +21,13 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// From now on.
+    /// Creates a backoff with the shortest pause next.
     pub(crate) fn new() -> Self {
         Self { next: SHORTEST, since: Instant::now() }
     }
 
-    /// How long to pause now. It doubles with each time, up to 10 s, less a quarter at most, so that what failed together is not tried
-    /// again together.
+    /// Returns the next pause. It doubles each time, up to 10 s, less a random quarter at most, so that operations that failed together are
+    /// not retried together.
     pub(crate) fn next(&mut self) -> Duration {
         self.next_at(Instant::now())
     }
@@ -44,12 +44,12 @@ impl Backoff {
         pause
     }
 
-    /// It gets on: the next pause is the shortest.
+    /// Resets the backoff after a success: the next pause is the shortest.
     pub(crate) fn reset(&mut self) {
         self.next = SHORTEST;
     }
 
-    /// Pauses.
+    /// Sleeps for the next pause.
     pub(crate) async fn pause(&mut self) {
         let pause = self.next();
         tokio::time::sleep(pause).await;
@@ -68,14 +68,14 @@ mod tests {
         for _ in 0..20 {
             let pause = backoff.next_at(now);
             pauses.push(pause);
-            // It fails after a moment.
+            // It fails again after five seconds.
             now += pause + Duration::from_secs(5);
         }
         let whole = (0..20).map(|n| (SHORTEST * (1 << n.min(8))).min(LONGEST));
         for (pause, whole) in pauses.iter().zip(whole) {
             assert!(*pause <= whole && *pause + Duration::from_millis(1) >= whole / 4 * 3, "{pause:?} of {whole:?}");
         }
-        assert!(pauses.iter().collect::<std::collections::BTreeSet<_>>().len() > 10, "they differ: {pauses:?}");
+        assert!(pauses.iter().collect::<std::collections::BTreeSet<_>>().len() > 10, "there is jitter: {pauses:?}");
         let in_all: Duration = pauses.iter().sum();
         assert!(in_all > Duration::from_mins(2), "twenty failures are bounded: {in_all:?}");
         assert!(backoff.next_at(now + LASTS) <= SHORTEST);

@@ -1,27 +1,27 @@
-//! What time it is, by two clocks: one that never jumps, and one that counts while the machine sleeps.
+//! The current time on two clocks: a monotonic one, and the wall clock, which also runs while the machine is suspended.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
-/// A moment, by both clocks.
+/// A moment on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
-    /// Since the clock was made. It never jumps, and may stand still while the machine sleeps.
+    /// The time since the clock was created. It is monotonic and may stop while the machine is suspended.
     pub(crate) steady: Duration,
-    /// As people set it: it may jump either way.
+    /// The wall clock, which may jump in both directions.
     pub(crate) wall: Timestamp,
 }
 
 impl Moment {
-    /// So much later.
+    /// Returns the moment after a duration.
     pub(crate) fn after(self, pause: Duration) -> Self {
         let wall = SignedDuration::try_from(pause).ok().and_then(|pause| self.wall.checked_add(pause).ok());
         Self { steady: self.steady + pause, wall: wall.unwrap_or(Timestamp::MAX) }
     }
 
-    /// How long it is until then, by the clock that says less. `None`: one of them says that it is over.
+    /// Returns the duration until a later moment, the shorter one of both clocks; `None` if the moment is past on one of them.
     pub(crate) fn until(self, then: Self) -> Option<Duration> {
         let steady = then.steady.checked_sub(self.steady)?;
         let wall = Duration::try_from(then.wall.duration_since(self.wall)).ok()?;
@@ -29,12 +29,12 @@ impl Moment {
     }
 }
 
-/// The clocks. Tests bring their own.
+/// A source of moments, which tests replace.
 #[derive(Clone)]
 pub(crate) struct Clock(Arc<dyn Fn() -> Moment + Send + Sync>);
 
 impl Clock {
-    /// Those of the machine.
+    /// Returns the clocks of the machine.
     pub(crate) fn system() -> Self {
         let began = Instant::now();
         Self::new(move || Moment { steady: began.elapsed(), wall: Timestamp::now() })

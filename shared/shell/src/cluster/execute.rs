@@ -1,4 +1,4 @@
-//! From actions to requests, and from answers to events.
+//! Executes actions as requests to the API server and reports the responses as events.
 
 use std::sync::Arc;
 
@@ -19,21 +19,22 @@ use super::certificate;
 use super::lease::Permit;
 use super::questions;
 
-/// How many actions of a key are in flight at a time: few enough that one key does not crowd out the others.
+/// The maximum number of actions of a key in flight, so that one key does not starve the others.
 const IN_FLIGHT: usize = 8;
 
-/// What happened to a piece of work.
+/// The result of a piece of work.
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) key: Key,
     pub(super) succeeded: Vec<Action>,
     pub(super) failures: Vec<Failure>,
-    /// What the API server warned of, by action.
+    /// The warnings of the API server, by action.
     pub(super) warnings: Vec<(Action, Vec<String>)>,
 }
 
 impl Done {
-    /// Nobody knows how far it came: the first of its actions counts as refused, so that the key is planned again, after a pause.
+    /// Returns the result of work that panicked. Its progress is unknown: the first of its actions counts as refused, so that the key is
+    /// planned again after a pause.
     pub(super) fn panicked(key: Key, first: Option<Action>, message: String) -> Self {
         let status = Status::new(0, "Panicked", message);
         let failures = first.map(|action| Failure { action, status }).into_iter().collect();
@@ -41,10 +42,10 @@ impl Done {
     }
 }
 
-/// Where each object goes that was written for a key, as the API server has it then.
+/// The channel for each object that was written for a key, as returned by the API server.
 pub(super) type Changes = mpsc::UnboundedSender<(Key, WatchEvent)>;
 
-/// Executes work, batch by batch, and reports every answer as an event before it ends.
+/// Executes work, batch by batch, and reports every response as an event before it returns.
 pub(super) async fn execute(
     api: &Api,
     permit: &Permit,
@@ -54,7 +55,7 @@ pub(super) async fn execute(
 ) -> Done {
     let mut succeeded = Vec::new();
     let (mut failures, mut warnings) = (Vec::new(), Vec::new());
-    // Warnings are about what steps make.
+    // Only steps of InstallPlans report warnings.
     let wants_warnings = work.key.controller == Controller::InstallPlan;
     let batches = work.order.batches(work.actions.len());
     let mut actions = work.actions.into_iter();
@@ -82,7 +83,7 @@ pub(super) async fn execute(
                     if let Some(changes) = &changes
                         && let Some(change) = change(&action, written)
                     {
-                        // The receiver is gone only when the process stops.
+                        // The receiver is dropped only when the process stops.
                         let _ = changes.send((work.key.clone(), change));
                     }
                     succeeded.push(action);
@@ -94,7 +95,7 @@ pub(super) async fn execute(
     Done { key: work.key, succeeded, failures, warnings }
 }
 
-/// What an action has changed, by the answer to it.
+/// Returns the change that an action has made, by its response.
 fn change(action: &Action, written: Option<Value>) -> Option<WatchEvent> {
     match (action, written) {
         (Action::As(_, action) | Action::Certify(_, action), written) => change(action, written),
@@ -107,7 +108,7 @@ fn change(action: &Action, written: Option<Value>) -> Option<WatchEvent> {
     }
 }
 
-/// Executes an action. Returns the object that it has written, trimmed.
+/// Executes an action. Returns the object that it wrote, trimmed.
 async fn one(
     api: &Api,
     permit: &Permit,
@@ -115,7 +116,7 @@ async fn one(
     events: &mpsc::UnboundedSender<Event>,
 ) -> Result<Option<Value>, Status> {
     if action.writes() && !permit.is_given() {
-        return Err(Status::new(0, "NotTheWriter", "the Lease that lets this process write is lost"));
+        return Err(Status::new(0, "NotTheWriter", "not sent because the Lease is lost"));
     }
     if let Action::Ask(question) = action {
         questions::answer(api, question, events).await;
@@ -133,7 +134,7 @@ async fn one(
         Answer::Nothing => None,
     };
     if let Some(event) = event {
-        // The receiver is gone only when the process stops.
+        // The receiver is dropped only when the process stops.
         let _ = events.send(event);
     }
     result.map(|written| written.map(|object| trimmed(&object)))
@@ -168,13 +169,13 @@ async fn request(api: &Api, action: &Action) -> Result<Option<Value>, Status> {
                 ..DeleteParams::default()
             };
             match api.delete(target, &params).await {
-                // What somebody else deleted meanwhile is deleted.
+                // Another client has deleted it meanwhile.
                 Err(refusal) if refusal.is_not_found() => Ok(None),
                 result => result,
             }
         }
         Action::Emit(emit) => {
-            // An event that cannot be written must not hold up the work it tells of.
+            // A failure to write an event must not delay the work that it describes.
             if let Err(refusal) = api.create(&emit.to_event(Timestamp::now())).await {
                 tracing::debug!(reason = emit.reason, %refusal, "event not written");
             }

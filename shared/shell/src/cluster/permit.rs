@@ -1,4 +1,4 @@
-//! The right to write, until a moment; and what was written with it of which nobody knows yet what became.
+//! The permit to write until a deadline, and the writes under it whose results are unknown.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,40 +9,40 @@ use tokio::sync::watch;
 
 use super::clock::{Clock, Moment};
 
-/// The right to write, for those who do.
+/// The permit to write.
 #[derive(Clone, Debug)]
 pub struct Permit(Option<(watch::Receiver<Option<Moment>>, Clock, Arc<Ledger>)>);
 
-/// What the holder of a Lease has to know of what was done with it.
+/// The writes of a holder of a Lease.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// How often it was taken from somebody else, or from nobody.
+    /// How often the Lease was acquired, from another holder or free.
     terms: AtomicU64,
-    /// Writes that were sent and are not answered.
+    /// The number of writes in flight.
     under_way: watch::Sender<usize>,
-    /// When a write was last given up without an answer, by the steady clock.
+    /// When a write was last abandoned without a response, on the monotonic clock.
     lost: Mutex<Option<Duration>>,
 }
 
 impl Ledger {
-    /// The Lease was taken: others may have written before.
+    /// Records that the Lease was acquired: other processes may have written before.
     pub(super) fn taken(&self) {
         self.terms.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Waits until all writes that were sent are answered, or given up.
+    /// Waits until every write has a response or was abandoned.
     pub(super) async fn settled(&self) {
-        // The sender lives as long as this.
+        // The sender lives as long as `self`.
         drop(self.under_way.subscribe().wait_for(|under_way| *under_way == 0).await);
     }
 
-    /// When a write was last given up without an answer.
+    /// Returns when a write was last abandoned without a response.
     pub(super) fn lost(&self) -> Option<Duration> {
         *self.lost.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A write that was sent.
+/// A write in flight.
 #[derive(Debug)]
 pub(super) struct Write {
     ledger: Arc<Ledger>,
@@ -51,7 +51,7 @@ pub(super) struct Write {
 }
 
 impl Write {
-    /// It is known what became of it.
+    /// Records that the result of the write is known.
     pub(super) fn answered(mut self) {
         self.is_answered = true;
     }
@@ -67,7 +67,7 @@ impl Drop for Write {
 }
 
 impl Permit {
-    /// For those who need no Lease.
+    /// Returns a permit that is always valid, for processes that need no Lease.
     pub fn always() -> Self {
         Self(None)
     }
@@ -76,24 +76,25 @@ impl Permit {
         Self(Some((until, clock, ledger)))
     }
 
-    /// Is there a Lease, which is let go only when every write is answered?
+    /// Returns whether the permit comes from a Lease, which is released only when every write has a response.
     pub(super) fn is_of_lease(&self) -> bool {
         self.0.is_some()
     }
 
-    /// How often the Lease was taken until now. What was seen before it was taken last may be older than what others wrote.
+    /// Returns how often the Lease was acquired so far. Observations before the last acquisition may be older than writes of other
+    /// processes.
     pub(super) fn term(&self) -> u64 {
         self.0.as_ref().map_or(0, |(.., ledger)| ledger.terms.load(Ordering::Relaxed))
     }
 
-    /// Takes note of a write that is sent now.
+    /// Records a write that is sent now.
     pub(super) fn begin(&self) -> Option<Write> {
         let (_, clock, ledger) = self.0.as_ref()?;
         ledger.under_way.send_modify(|under_way| *under_way += 1);
         Some(Write { ledger: ledger.clone(), clock: clock.clone(), is_answered: false })
     }
 
-    /// How long this process may still write; `None`: it may not.
+    /// Returns how long the permit is still valid; `None` if it is not.
     pub fn rest(&self) -> Option<Duration> {
         match &self.0 {
             None => Some(Duration::MAX),
@@ -101,18 +102,18 @@ impl Permit {
         }
     }
 
-    /// May this process write now?
+    /// Returns whether this process may write now.
     pub fn is_given(&self) -> bool {
         self.rest().is_some()
     }
 
-    /// A refusal when it may not.
+    /// Returns a refusal if this process may not write now.
     pub(super) fn require(&self) -> Result<(), Status> {
-        let refusal = || Status::new(0, "NotTheWriter", "the Lease that lets this process write is lost");
+        let refusal = || Status::new(0, "NotTheWriter", "not sent because the Lease is lost");
         self.rest().map(drop).ok_or_else(refusal)
     }
 
-    /// Resolves when the answer of [`Self::is_given`] may be another.
+    /// Resolves when the result of [`Self::is_given`] may have changed.
     pub async fn changed(&mut self) {
         let changed = match &mut self.0 {
             Some((until, ..)) => until.changed().await.is_ok(),

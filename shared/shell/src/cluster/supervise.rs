@@ -1,4 +1,4 @@
-//! What goes on by itself must not end in silence: a panic is a bug of ours or of a library, is told, and what it ended begins anew.
+//! Supervision of background tasks: a panic (a bug of this program or of a library) is logged, and its task is restarted.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -8,23 +8,23 @@ use futures::FutureExt;
 use super::backoff::Backoff;
 use super::error::{Error, Panicked};
 
-/// The text of a panic.
+/// Returns the message of a panic.
 fn text(panic: &(dyn Any + Send)) -> String {
     let text =
         panic.downcast_ref::<&str>().map(ToString::to_string).or_else(|| panic.downcast_ref::<String>().cloned());
     text.unwrap_or_else(|| "a panic without text".to_owned())
 }
 
-/// Runs something once.
+/// Runs a future once and logs a panic.
 ///
 /// # Errors
-/// It panicked.
+/// The future panicked.
 pub(super) async fn guarded<T>(what: impl Future<Output = T>) -> Result<T, Panicked> {
     let ended = AssertUnwindSafe(what).catch_unwind().await;
     ended.map_err(|panic| Panicked(text(&*panic))).inspect_err(|panicked| tracing::error!("{panicked}"))
 }
 
-/// Runs something until it ends well, and again after each failure or panic, with a pause that grows. `failed` is told of each.
+/// Runs an operation until it succeeds, and retries it with backoff after each failure or panic, which is passed to `failed`.
 pub(super) async fn supervised<F: Future<Output = Result<(), Error>>>(
     mut begin: impl FnMut() -> F,
     failed: impl Fn(Error),
@@ -43,8 +43,8 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_panics_is_told_and_begins_anew() {
-        let (begun, told) = (Cell::new(0), RefCell::new(Vec::new()));
+    async fn a_task_that_panics_is_reported_and_restarted() {
+        let (begun, reported) = (Cell::new(0), RefCell::new(Vec::new()));
         let begin = || {
             begun.set(begun.get() + 1);
             let is_first = begun.get() == 1;
@@ -53,8 +53,8 @@ mod tests {
                 Ok(())
             }
         };
-        supervised(begin, |error| told.borrow_mut().push(error.to_string())).await;
+        supervised(begin, |error| reported.borrow_mut().push(error.to_string())).await;
         assert_eq!(begun.get(), 2);
-        assert_eq!(*told.borrow(), ["it failed inside kubectl-olm: no token"]);
+        assert_eq!(*reported.borrow(), ["it failed inside kubectl-olm: no token"]);
     }
 }
