@@ -1,4 +1,4 @@
-//! Between the protocol's messages and olm-core's.
+//! Conversions between the messages of the protocol and of olm-core.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::proto;
 
-/// An entry as the server says it, without the objects of its bundle.
+/// Converts an entry to a message, without the objects of its bundle.
 pub(super) fn bundle(entry: &Entry) -> proto::Bundle {
     let apis = |apis: &[Gvk]| apis.iter().map(gvk).collect();
     proto::Bundle {
@@ -41,13 +41,13 @@ pub(super) fn bundle(entry: &Entry) -> proto::Bundle {
     }
 }
 
-/// Puts the objects of a bundle into its message.
+/// Adds the objects of a bundle to its message.
 pub(super) fn add_content(bundle: &mut proto::Bundle, content: &BundleContent) {
     bundle.csv_json = content.csv_json.to_string();
     bundle.object = content.objects.iter().map(ToString::to_string).collect();
 }
 
-/// A package as the server says it.
+/// Converts a package to a message.
 pub(super) fn package(package: &Package) -> proto::Package {
     let channel = |c: &Channel| proto::Channel {
         name: c.name.clone(),
@@ -62,26 +62,27 @@ pub(super) fn package(package: &Package) -> proto::Package {
     }
 }
 
-/// What a text, or a value of JSON, takes in memory besides its characters.
+/// Memory of a text in addition to its characters, in bytes.
 const TEXT: usize = 32;
+/// Memory of a JSON value in addition to its characters, in bytes.
 const VALUE: usize = 350;
 
 fn text(text: &str) -> usize {
     TEXT + text.len()
 }
 
-/// A property: its value becomes JSON, and so larger than its text.
+/// Estimates the memory of a property's value. Parsed JSON takes more than its text.
 fn json(text: &str) -> usize {
     let values = memchr::memchr3_iter(b',', b'{', b'[', text.as_bytes()).count();
     TEXT + text.len() + VALUE * values
 }
 
-/// How often the names of an entry stand in it and in the keys of these maps.
+/// Number of copies of an entry's names, in the entry and in keys of maps.
 const NAMES: usize = 5;
-/// The properties of a bundle are kept as they were sent and as the resolver reads them, and are copied from one to the other.
+/// Number of copies of a bundle's properties: as received, and as the resolver reads them.
 const PROPERTIES: usize = 2;
 
-/// How many bytes of memory a message takes at most, what it becomes included.
+/// Returns the most bytes of memory that a message and the entry that is made of it take.
 pub(super) fn size_of_bundle(bundle: &proto::Bundle) -> usize {
     let names = [&bundle.csv_name, &bundle.package_name, &bundle.channel_name];
     let texts = [&bundle.csv_json, &bundle.bundle_path, &bundle.version, &bundle.skip_range, &bundle.replaces];
@@ -90,7 +91,7 @@ pub(super) fn size_of_bundle(bundle: &proto::Bundle) -> usize {
     let dependencies = bundle.dependencies.iter().map(|d| PROPERTIES * (text(&d.r#type) + json(&d.value)));
     let apis = bundle.provided_apis.iter().chain(&bundle.required_apis);
     let apis = apis.map(|a| {
-        // It becomes a property with three values.
+        // An API becomes a property with three values.
         let texts = [&a.group, &a.version, &a.kind, &a.plural];
         4 * VALUE + PROPERTIES * texts.map(|t| text(t)).into_iter().sum::<usize>()
     });
@@ -107,14 +108,14 @@ pub(super) fn size_of_bundle(bundle: &proto::Bundle) -> usize {
         .sum()
 }
 
-/// The same of a package.
+/// Does the same for a package.
 pub(super) fn size_of_package(package: &proto::Package) -> usize {
     let message = |d: &Option<proto::Deprecation>| d.as_ref().map_or(0, |d| text(&d.message));
     let channels = package.channels.iter().map(|c| text(&c.name) + text(&c.csv_name) + message(&c.deprecation));
     text(&package.name) + text(&package.default_channel_name) + message(&package.deprecation) + channels.sum::<usize>()
 }
 
-/// What a server said of a bundle.
+/// Converts a server's message about a bundle.
 pub(super) fn message(bundle: proto::Bundle) -> BundleMessage {
     let apis = |apis: Vec<proto::GroupVersionKind>| {
         apis.into_iter().map(|a| Gvk { group: a.group, version: a.version, kind: a.kind }).collect()
@@ -142,7 +143,7 @@ pub(super) fn message(bundle: proto::Bundle) -> BundleMessage {
     }
 }
 
-/// What a server said of a package.
+/// Converts a server's message about a package.
 pub(super) fn package_of(package: proto::Package) -> Package {
     let channel = |c: proto::Channel| Channel {
         name: c.name,
@@ -171,7 +172,7 @@ fn deprecation(message: Option<&String>) -> Option<proto::Deprecation> {
     message.map(|m| proto::Deprecation { message: m.clone() })
 }
 
-/// A value that is not JSON is kept as text.
+/// Converts a property. A value that is not JSON becomes a string.
 fn property(type_: String, value: String) -> Property {
     let value = serde_json::from_str(&value).unwrap_or(Value::String(value));
     Property { type_, value }

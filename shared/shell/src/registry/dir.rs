@@ -1,11 +1,11 @@
-//! A catalog in a local directory.
+//! Reads a catalog in a local directory.
 //!
-//! Every file below the directory counts, `.indexignore` and links considered. A folder with `manifests/` and `metadata/` is a
-//! bundle. `bundles.txt` in the directory itself names further bundle directories, one a line: of a directory that the user names,
-//! relative to it or to any of its ancestors; of one that comes from elsewhere, relative to it and below it.
+//! All files below the directory are read, except those that `.indexignore` excludes. A folder with `manifests/` and `metadata/` is
+//! a bundle. `bundles.txt` in the directory itself lists further bundle directories, one in each line. In a directory that the user
+//! names, they are relative to it or to any of its ancestors; in other directories, they are relative to it and must be below it.
 //!
-//! *Guarantees.* Nothing is read through a link that leads out of the directory, or out of a listed bundle. Ignore files, lists and
-//! the depth of folders are bounded.
+//! *Guarantees.* Links that lead out of the directory, or out of a listed bundle, are not followed. The size of ignore files and
+//! lists and the depth of folders are limited.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -25,56 +25,56 @@ use crate::image::Content;
 const IGNORE_FILE: &str = ".indexignore";
 const BUNDLE_LIST: &str = "bundles.txt";
 
-/// Most bytes of an ignore file, and of a list of bundles.
+/// Largest ignore file or list of bundles, in bytes.
 const LONGEST_LIST: u64 = 256 << 10;
-/// Most patterns of all ignore files of a catalog. One may take ten thousand bytes of memory; public catalogs have fewer than ten.
+/// Most patterns of all ignore files of a catalog. A pattern may take 10 kB of memory; public catalogs have fewer than ten patterns.
 const MOST_PATTERNS: usize = 1000;
 /// Longest pattern, in bytes.
 const LONGEST_PATTERN: usize = 1024;
-/// Most folders in folders. Public catalogs have three.
+/// Greatest depth of nested folders. Public catalogs have a depth of three.
 const DEEPEST: usize = 64;
 
-/// Who names a directory, and so where its list of bundles may lead.
+/// The origin of a directory, which determines the allowed entries of its list of bundles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     /// The user.
     User,
-    /// An image, an archive or a must-gather: nothing outside of it is read.
+    /// An image, an archive or a must-gather. Nothing outside of the directory is read.
     Content,
 }
 
-/// Reads a catalog directory that the user names. What is wrong with single files, bundles and packages is among the findings.
+/// Reads a catalog directory that the user names. Invalid files, bundles and packages are reported as findings.
 pub fn load(directory: &Path) -> Result<Loaded, Error> {
     Ok(index(directory)?.load())
 }
 
-/// Reads a catalog directory that comes from an image or was gathered: nothing outside of it is read.
+/// Reads a catalog directory of an image or a must-gather. Nothing outside of the directory is read.
 pub fn load_content(directory: &Path) -> Result<Loaded, Error> {
     Ok(read::index(content_items(directory, directory)?)?.load())
 }
 
-/// The same of a catalog whose memory is limited by what others have.
+/// Does the same for a catalog whose memory is limited by a share.
 pub(super) fn load_sharing(directory: &Path, memory: &mut Share) -> Result<Loaded, Error> {
     Ok(read::index_sharing(content_items(directory, directory)?, memory)?.load())
 }
 
-/// Reads the catalog of an image, which is kept for as long as something of it may be read again.
+/// Reads the catalog of an image. The image is not deleted as long as its files may be read again.
 pub fn load_image(image: Content) -> Result<Loaded, Error> {
     let items = content_items(&image.root, &image.root)?;
     Ok(read::index_of(items, Some(Arc::new(image)))?.load())
 }
 
-/// Reads a catalog directory that the user names, without asking yet whether its packages are sound.
+/// Reads a catalog directory that the user names, without validating its packages.
 pub fn index(directory: &Path) -> Result<CatalogIndex, Error> {
     read::index(items(directory)?)
 }
 
-/// What there is to read of a catalog directory that the user names, or of a bundle's.
+/// Returns the items of a catalog directory or bundle directory that the user names.
 pub(crate) fn items(directory: &Path) -> Result<Vec<Item>, Error> {
     walk(directory, directory, Origin::User)
 }
 
-/// The same, of a directory with content from elsewhere, which people know by another name.
+/// Returns the items of a directory of other origin, which has the name `shown` in messages.
 pub(crate) fn content_items(directory: &Path, shown: &Path) -> Result<Vec<Item>, Error> {
     walk(directory, shown, Origin::Content)
 }
@@ -103,14 +103,14 @@ fn walk(directory: &Path, shown: &Path, origin: Origin) -> Result<Vec<Item>, Err
 }
 
 struct Walker {
-    /// The directory as people named it, which begins the paths in messages.
+    /// The directory as the user named it, for the paths in messages.
     shown: PathBuf,
-    /// The same without links.
+    /// The canonical path of the directory.
     root: PathBuf,
     origin: Origin,
-    /// How many more patterns its ignore files may have.
+    /// Number of patterns that further ignore files may have.
     patterns_left: usize,
-    /// How many folders deep the folder being walked is.
+    /// Depth of the folder being walked.
     depth: usize,
     /// The ignore files of the directories being walked, outermost first.
     ignores: Vec<Gitignore>,
@@ -120,7 +120,7 @@ struct Walker {
 }
 
 impl Walker {
-    /// Takes in all files below a folder of the root.
+    /// Adds all files below a folder of the root.
     fn walk(&mut self, folder: &Path) {
         let path = self.root.join(folder);
         if self.depth >= DEEPEST {
@@ -138,7 +138,7 @@ impl Walker {
         self.ignores.truncate(ignores);
     }
 
-    /// Takes in the patterns of a folder's ignore file, if it has one.
+    /// Adds the patterns of a folder's ignore file, if it has one.
     fn ignore_file(&mut self, folder: &Path, entry: &Path) {
         let read = read_list(&folder.join(IGNORE_FILE), &self.root);
         let ignore = read.and_then(|text| text.map(|text| ignores(folder, &text, &mut self.patterns_left)).transpose());
@@ -157,7 +157,7 @@ impl Walker {
 
     fn entry(&mut self, entry: &Path) {
         let name = entry.file_name().unwrap_or_default().to_string_lossy();
-        // What begins with two dots is how Kubernetes lays out mounted ConfigMaps and Secrets; the links beside it lead there.
+        // In mounted ConfigMaps and Secrets, names with two dots are internal folders of the kubelet; links lead to their files.
         if name.starts_with("..") || name == IGNORE_FILE || entry == Path::new(BUNDLE_LIST) {
             return;
         }
@@ -220,7 +220,7 @@ impl Walker {
         }
     }
 
-    /// Takes in the bundle directories that the list names.
+    /// Adds the bundle directories of the list.
     fn listed_bundles(&mut self) {
         let list = match read_list(&self.root.join(BUNDLE_LIST), &self.root) {
             Ok(Some(list)) => list,
@@ -234,7 +234,7 @@ impl Walker {
                 continue;
             }
             match self.listed(line) {
-                // One directory can have several names.
+                // A directory can be listed under several names.
                 Ok(bundle) if seen.insert(bundle.clone()) => self.listed_bundle(&bundle, line),
                 Ok(_) => {}
                 Err(finding) => {
@@ -245,15 +245,15 @@ impl Walker {
         }
     }
 
-    /// The directory of a line of the list, without links.
+    /// Returns the canonical path of the directory that a line of the list names.
     fn listed(&self, line: &str) -> Result<PathBuf, Finding> {
         let outside = |why: &str| {
-            Finding::new("bundle-outside", format!("the bundle directory {line} {why}, and is left out"))
-                .hint("name a directory of the catalog by its path from there")
+            Finding::new("bundle-outside", format!("the bundle directory {line} {why} and is left out"))
+                .hint("name a directory of the catalog by its path relative to the catalog")
         };
         let is_plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
         if !Path::new(line).components().all(is_plain) {
-            return Err(outside("is an absolute path or leads upwards"));
+            return Err(outside("is an absolute path or contains \"..\""));
         }
         let bases = self.root.ancestors().take(if self.origin == Origin::User { usize::MAX } else { 1 });
         let found = bases.map(|base| base.join(line)).find(|path| path.is_dir());
@@ -272,7 +272,7 @@ impl Walker {
         Ok(found)
     }
 
-    /// `bundle` is a path without links.
+    /// Adds a listed bundle. `bundle` is a canonical path.
     fn listed_bundle(&mut self, bundle: &Path, shown: &str) {
         let mut files = Vec::new();
         for folder in ["manifests", "metadata"] {
@@ -311,7 +311,7 @@ impl Walker {
     }
 }
 
-/// Would a file of a catalog directory be passed over?
+/// Returns whether the ignore files of a catalog directory exclude a file.
 pub(crate) fn is_ignored(directory: &Path, file: &Path) -> bool {
     let Ok(root) = directory.canonicalize() else { return false };
     let folders = file.ancestors().skip(1).take_while(|folder| folder.starts_with(directory));
@@ -324,10 +324,13 @@ pub(crate) fn is_ignored(directory: &Path, file: &Path) -> bool {
     folders.into_iter().any(matched)
 }
 
-/// What is wrong with lines of a file, by their numbers.
+/// Problems of lines of a file, with the line numbers.
 type Wrong = Vec<(usize, String)>;
 
-/// The patterns of an ignore file, and what is wrong with some of them; or why it has none.
+/// Parses an ignore file. Returns the valid patterns, and the problems of the others.
+///
+/// # Errors
+/// The catalog has too many patterns, or the patterns cannot be compiled.
 fn ignores(folder: &Path, text: &str, left: &mut usize) -> Result<(Gitignore, Wrong), String> {
     let mut builder = GitignoreBuilder::new(folder);
     let mut wrong = Vec::new();
@@ -338,7 +341,7 @@ fn ignores(folder: &Path, text: &str, left: &mut usize) -> Result<(Gitignore, Wr
             continue;
         }
         *left = left.checked_sub(1).ok_or_else(|| {
-            format!("the ignore files of a catalog may have {MOST_PATTERNS} patterns: this file is left out; name folders instead of files")
+            format!("the ignore files of a catalog may have {MOST_PATTERNS} patterns: this file is not used; name folders instead of files")
         })?;
         if let Err(e) = builder.add_line(None, line) {
             wrong.push((index + 1, e.to_string()));
@@ -347,7 +350,10 @@ fn ignores(folder: &Path, text: &str, left: &mut usize) -> Result<(Gitignore, Wr
     builder.build().map(|ignore| (ignore, wrong)).map_err(|e| e.to_string())
 }
 
-/// The text of a file, if it is there, lies below `root` when links are followed, and is not too long.
+/// Reads the text of a file. Returns nothing if it does not exist.
+///
+/// # Errors
+/// The file cannot be read, is too long, or is a link that leads out of `root`.
 fn read_list(path: &Path, root: &Path) -> Result<Option<String>, String> {
     if !path.is_file() {
         return Ok(None);
@@ -365,7 +371,7 @@ fn read_list(path: &Path, root: &Path) -> Result<Option<String>, String> {
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// A folder with manifests and metadata is a bundle.
+/// Returns whether a folder is a bundle, that is, has the folders `manifests` and `metadata`.
 pub(crate) fn is_bundle(folder: &Path) -> bool {
     ["manifests", "metadata"].iter().all(|half| folder.join(half).is_dir())
 }

@@ -1,4 +1,4 @@
-//! A catalog or a bundle in an image.
+//! Catalogs and bundles in images.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,21 +12,22 @@ use super::share::{Share, Shares};
 use super::{Error, dir};
 use crate::image::{self, Content, Limits, Location, Options, Wanted};
 
-/// A catalog image that was pulled and read.
+/// A pulled catalog image.
 #[derive(Debug)]
 pub struct CatalogImage {
     /// The catalog.
     pub loaded: Loaded,
-    /// The files, which must be kept for as long as the catalog is used.
+    /// The files, which must exist as long as the catalog is used.
     pub content: Content,
-    /// The memory and disk space that it takes of what it shares with others.
+    /// Its shares of the memory and disk space, if they are limited.
     pub shares: Option<Shares>,
 }
 
-/// Pulls a catalog image and reads it, or what lies in `catalog_dir` of it. With `shares` it is limited by what others have.
+/// Pulls a catalog image and reads the catalog in `catalog_dir`, by default in the folder that its label names. `shares` limit its
+/// memory and disk space.
 ///
 /// # Errors
-/// It cannot be pulled, is no catalog, or takes more than its share; what is wrong with single packages is among the findings.
+/// The image cannot be pulled, is not a catalog, or takes more than its share. Invalid packages are reported as findings.
 pub async fn load(
     location: &Location,
     catalog_dir: Option<&str>,
@@ -48,7 +49,7 @@ pub async fn load(
     Ok(CatalogImage { loaded, content, shares })
 }
 
-/// Pulls a catalog image. Its largest size is taken of the disk space before, and what it does not need is given back.
+/// Pulls a catalog image. Reserves disk space for the largest allowed image before, and gives back the rest.
 async fn pull(
     location: &Location,
     catalog_dir: Option<&str>,
@@ -59,7 +60,7 @@ async fn pull(
     let Some(disk) = disk else { return Ok(image::pull(location, wanted, options).await?) };
     let limits = Limits { kept: options.limits.kept.min(TENANT_IMAGE), ..options.limits };
     let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-    // As others of the namespace are being pulled there may be none for a while.
+    // Waits, because other images that are being pulled may have reserved the disk space.
     disk.reserve(bytes(limits.kept), limits.total).await?;
     let content = image::pull(location, wanted, &Options { limits, ..options.clone() }).await?;
     disk.give_back(bytes(limits.kept));
@@ -67,7 +68,7 @@ async fn pull(
     Ok(content)
 }
 
-/// What of an image was left out, as findings.
+/// Returns a finding for each entry of an image that was left out.
 pub(crate) fn left_out(location: &Location, content: &Content) -> impl Iterator<Item = Finding> {
     let image = location.to_string();
     content.warnings.iter().map(move |warning| Finding::new("left-out", warning.clone()).warning().at(&image, 0))
@@ -76,7 +77,7 @@ pub(crate) fn left_out(location: &Location, content: &Content) -> impl Iterator<
 /// Pulls a bundle image and reads the bundle in it.
 ///
 /// # Errors
-/// It cannot be pulled, or its files cannot be read.
+/// The image cannot be pulled, or its files cannot be read.
 pub async fn unpack(location: &Location, options: &Options) -> Result<Unpacked, Error> {
     let limits = Limits { kept: options.limits.kept.min(BUNDLE_BYTES), ..options.limits };
     let content = image::pull(location, Wanted::Bundle, &Options { limits, ..options.clone() }).await?;
@@ -84,10 +85,10 @@ pub async fn unpack(location: &Location, options: &Options) -> Result<Unpacked, 
     Ok(read.await??)
 }
 
-/// The files of a bundle directory, `manifests/NAME` and `metadata/NAME`, by name.
+/// Reads the files of a bundle directory, `manifests/NAME` and `metadata/NAME`, sorted by name.
 ///
 /// # Errors
-/// They cannot be read.
+/// A folder or a file cannot be read.
 pub fn files(root: &Path) -> io::Result<Vec<File>> {
     let mut files = Vec::new();
     for folder in ["manifests", "metadata"] {

@@ -1,4 +1,4 @@
-//! Local directories that stand in for CatalogSources.
+//! Local directories that replace CatalogSources.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use olm_core::finding::Finding;
 pub struct CatalogDirectory {
     /// Name of the CatalogSource.
     pub name: String,
-    /// Its namespace; the global catalog namespace when not said.
+    /// Its namespace; by default the global catalog namespace.
     pub namespace: Option<String>,
     /// The directory.
     pub directory: PathBuf,
@@ -21,7 +21,7 @@ impl FromStr for CatalogDirectory {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (catalog, directory) = text.split_once('=').ok_or("expected NAME[.NAMESPACE]=DIR")?;
-        // A CatalogSource's name may hold dots, a namespace may not.
+        // The name of a CatalogSource may contain dots, the name of a namespace may not.
         let (name, namespace) = match catalog.rsplit_once('.') {
             Some((name, namespace)) => (name, Some(namespace)),
             None => (catalog, None),
@@ -33,15 +33,15 @@ impl FromStr for CatalogDirectory {
     }
 }
 
-/// How many findings are shown by a command that was not asked to validate.
+/// Most findings that are printed by a command whose purpose is not validation.
 const FIRST_FINDINGS: usize = 3;
 
-/// The first findings of a catalog in a directory, and which command shows the rest: for commands that use the catalog for something else.
+/// Returns the first findings of a catalog in a directory, and a line with the command that prints all of them.
 pub(crate) fn first_findings<'a>(directory: &'a Path, findings: &'a [Finding]) -> impl Iterator<Item = String> + 'a {
     let more = findings.len().saturating_sub(FIRST_FINDINGS);
     let rest = (more > 0).then(|| {
         let directory = directory.display();
-        format!("{more} more findings in {directory}: kubectl olm catalog validate {directory} tells them all")
+        format!("{more} more findings in {directory}: kubectl olm catalog validate {directory} prints all of them")
     });
     findings.iter().take(FIRST_FINDINGS).map(Finding::one_line).chain(rest)
 }
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_catalog_has_a_name_perhaps_a_namespace_and_a_directory() {
+    fn a_catalog_has_a_name_an_optional_namespace_and_a_directory() {
         let catalog = |text: &str| text.parse::<CatalogDirectory>().map(|c| (c.name, c.namespace));
         assert_eq!(catalog("tea=dir"), Ok(("tea".to_owned(), None)));
         assert_eq!(catalog("tea.house.shop=a=b"), Ok(("tea.house".to_owned(), Some("shop".to_owned()))));
@@ -61,11 +61,11 @@ mod tests {
     }
 
     #[test]
-    fn the_first_findings_are_shown_and_where_the_rest_are() {
+    fn the_first_findings_and_the_command_for_the_rest_are_printed() {
         let five = ["a", "b", "c", "d", "e"].map(|message| Finding::new("lost", message));
-        let told = |n: usize| first_findings(Path::new("tea"), &five[..n]).collect::<Vec<_>>();
-        assert_eq!(told(3), ["a", "b", "c"]);
-        let rest = "2 more findings in tea: kubectl olm catalog validate tea tells them all";
-        assert_eq!(told(5), ["a", "b", "c", rest]);
+        let lines = |n: usize| first_findings(Path::new("tea"), &five[..n]).collect::<Vec<_>>();
+        assert_eq!(lines(3), ["a", "b", "c"]);
+        let rest = "2 more findings in tea: kubectl olm catalog validate tea prints all of them";
+        assert_eq!(lines(5), ["a", "b", "c", rest]);
     }
 }

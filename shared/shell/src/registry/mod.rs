@@ -1,15 +1,15 @@
-//! Catalogs from outside: local directories, and the registry's gRPC protocol on both sides.
+//! Catalogs from directories and images, and the client and the server of the registry's gRPC protocol.
 //!
 //! ```text
-//!   dir       a directory --> what there is to read
-//!   local     directories that stand in for CatalogSources
-//!   read      what there is to read --> Catalog (olm-core), on every processor
-//!   image     an image --> the same, or the files of a bundle
-//!   server    Snapshot --> gRPC, for whoever dials
-//!   client    gRPC --> Snapshot, reconnecting, with the states that OLM reports
-//!   share     the memory that snapshots of several clients may take together
-//!   convert   between the protocol's messages and olm-core's
-//!   error     why a catalog was refused, and whether the same may succeed later
+//!   dir       a directory --> the items to read
+//!   local     directories that replace CatalogSources
+//!   read      items --> Catalog (olm-core), on all processors
+//!   image     an image --> a catalog or the files of a bundle
+//!   server    Snapshot --> gRPC
+//!   client    gRPC --> Snapshot; reconnects, and reports the states that OLM reports
+//!   share     limits of the memory and disk space of tenants' catalogs
+//!   convert   conversions between the messages of the protocol and of olm-core
+//!   error     errors, and whether a retry may succeed
 //!   proto     the messages, generated from api.proto
 //! ```
 

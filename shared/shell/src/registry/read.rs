@@ -1,11 +1,11 @@
-//! Reads the files of a catalog, chunk by chunk and on every processor.
+//! Reads the files of a catalog in chunks, on all processors.
 //!
 //! ```text
 //!   items, in order --caller's thread--> pieces of whole documents --workers--> Parsed --in order--> Catalog
 //! ```
 //!
-//! A chunk is about a megabyte, and few are in memory at a time. What is asked for later (the objects of a bundle) is read
-//! again from its file, but for small catalogs, which are kept.
+//! A chunk has about 1 MiB, and few are in memory at a time. Data that is needed later (the objects of a bundle) is read again
+//! from its file, except for small catalogs, which stay in memory.
 
 use std::fs::File as Disk;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -26,41 +26,41 @@ use super::Error;
 use super::share::{Full, Share};
 use crate::image::Content;
 
-/// How much is read at a time. Documents that are larger are read whole.
+/// Size of a chunk, in bytes. A larger document becomes one chunk.
 const PIECE: usize = 1 << 20;
 
-/// How many bytes of a catalog stay in memory before its files are read again instead.
+/// Most bytes of a catalog's files that stay in memory. Further files are read again when needed.
 const KEPT: u64 = 4 << 20;
 
-/// More workers than this wait for the disk only.
+/// Most worker threads. More would only wait for the disk.
 const MOST_WORKERS: usize = 8;
 
-/// Something of a catalog that is yet to be read.
+/// A part of a catalog to be read.
 pub(crate) enum Item {
-    /// A file of blobs: its name in messages, and where it is.
+    /// A file of blobs: its name in messages, and its path.
     File(String, PathBuf),
-    /// A stream of blobs that can be read once only.
+    /// A stream of blobs, which can be read only once.
     Stream(String, Box<dyn Read>),
     /// A bundle directory: its name in messages, and its files.
     Bundle(String, Vec<(String, PathBuf)>),
-    /// Something that was read.
+    /// A part that is already read.
     Parsed(Parsed),
 }
 
-/// Reads items, and indexes what they hold.
+/// Reads items and builds the index of their content.
 ///
 /// # Errors
-/// They are more than one catalog may have.
+/// The items exceed a limit of a catalog.
 pub(crate) fn index(items: Vec<Item>) -> Result<CatalogIndex, Error> {
     index_of(items, None)
 }
 
-/// The same of an image: what is read again from its files keeps it.
+/// Does the same for an image, which is not deleted as long as its files may be read again.
 pub(crate) fn index_of(items: Vec<Item>, image: Option<Arc<Content>>) -> Result<CatalogIndex, Error> {
     index_within(items, image, CATALOG_VALUES, None)
 }
 
-/// The same of a catalog whose memory is limited by what others have.
+/// Does the same for a catalog whose memory is limited by a share.
 pub(crate) fn index_sharing(items: Vec<Item>, memory: &mut Share) -> Result<CatalogIndex, Error> {
     index_within(items, None, CATALOG_VALUES, Some(memory))
 }
@@ -99,7 +99,7 @@ fn index_within(
     Ok(loader.finish())
 }
 
-/// What a worker does.
+/// The task of a worker.
 enum Task {
     Chunk {
         path: Arc<str>,
@@ -113,7 +113,7 @@ enum Task {
     Parsed(Parsed),
 }
 
-/// How many values were read of the catalog, and how many it may have.
+/// The number of values of the catalog, and its limits.
 struct Values<'a> {
     read: AtomicUsize,
     most: usize,
@@ -142,7 +142,7 @@ fn work(tasks: &Mutex<Receiver<(usize, Task)>>, values: &Values<'_>) -> Vec<(usi
     loop {
         let task = tasks.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((number, task)) = task else { return done };
-        // Of a catalog that is refused nothing more is read.
+        // The rest of a refused catalog is not parsed.
         if values.are_too_many() {
             done.clear();
             continue;
@@ -157,7 +157,7 @@ impl Task {
     fn parse(self) -> Parsed {
         match self {
             Self::Chunk { path, line, offset, bytes, format, file } => {
-                // Without a file to read again the chunk itself is kept, of which it is the beginning.
+                // Without a file that can be read again, the chunk itself stays in memory, and offsets are relative to it.
                 let (file, offset) = match file {
                     Some(file) => (file, offset),
                     None => (Arc::new(bytes.clone()) as Arc<dyn Stored>, 0),
@@ -183,18 +183,18 @@ fn unreadable(shown: &str, error: &io::Error) -> Finding {
     Finding::new("unreadable-file", error.to_string()).at(shown, 0)
 }
 
-/// Cuts files into pieces.
+/// Divides files into chunks.
 struct Cutter {
     sender: SyncSender<(usize, Task)>,
     next: usize,
-    /// Bytes that stay in memory.
+    /// Number of bytes that stay in memory.
     kept: u64,
     image: Option<Arc<Content>>,
 }
 
 impl Cutter {
     fn send(&mut self, task: Task) {
-        // The workers end when the sender goes, not before.
+        // The workers receive until the sender is dropped.
         let _ = self.sender.send((self.next, task));
         self.next += 1;
     }
@@ -234,17 +234,17 @@ impl Cutter {
         let (mut bytes, mut size, mut ended) = (Vec::new(), PIECE, false);
         while !ended {
             if size > DOCUMENT_BYTES {
-                // Where the next one begins could be found only by reading on.
+                // The rest of the file is not read, because finding the next document would require reading this one.
                 self.send(Task::Parsed(Parsed::too_long(&path, line)));
                 return Ok(());
             }
             if file.is_none() && offset as u64 > CATALOG_BYTES {
                 return Err(io::Error::other(format!(
-                    "there are more than {CATALOG_BYTES} bytes; write them to a file"
+                    "the stream has more than {CATALOG_BYTES} bytes; write it to a file"
                 )));
             }
-            let want = size.saturating_sub(bytes.len()) as u64;
-            ended = (from.by_ref().take(want).read_to_end(&mut bytes)? as u64) < want;
+            let missing = size.saturating_sub(bytes.len()) as u64;
+            ended = (from.by_ref().take(missing).read_to_end(&mut bytes)? as u64) < missing;
             let format = Format::detect(&bytes);
             let cut = match format {
                 _ if ended => bytes.len(),
@@ -265,16 +265,16 @@ impl Cutter {
     }
 }
 
-/// A file that is opened again when something of it is asked for.
+/// A file that is opened again when a part of it is needed.
 #[derive(Debug)]
 struct Reread {
     path: PathBuf,
     stamp: Stamp,
-    /// Keeps the file, if it is one of an image.
+    /// The image that contains the file, if any, so that it is not deleted.
     _image: Option<Arc<Content>>,
 }
 
-/// By what a file is known to be the same.
+/// Length and modification time of a file, to detect changes.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamp {
     length: u64,
@@ -312,7 +312,7 @@ mod tests {
     use super::*;
     use crate::registry::share::Quota;
 
-    /// A catalog of that many packages, more than a chunk and more than is kept.
+    /// Returns a catalog with this number of packages, of 40 kB each.
     fn large(packages: usize) -> String {
         let mut text = String::new();
         for n in 0..packages {
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_in_order_and_objects_from_the_file() {
+    fn chunks_are_in_order_and_objects_are_read_from_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("catalog.yaml");
         let text = large(150);
@@ -359,7 +359,7 @@ mod tests {
         assert_eq!(load.findings.iter().map(|f| (f.code, f.line)).collect::<Vec<_>>(), [("bad-blob", line)]);
     }
 
-    /// A document of any length, from an image that is small because it is compressed, is refused before it is in memory.
+    /// A document beyond the limit is refused before it is in memory: a small compressed image may have one of any length.
     #[test]
     fn documents_and_catalogs_are_bounded() {
         let endless = |text: &'static str| io::Cursor::new(text).chain(io::repeat(b'x').take(1 << 40));
@@ -372,7 +372,7 @@ mod tests {
                 "{finding}"
             );
         }
-        // Many values: each of its documents is small.
+        // Many values in many small documents.
         let channel = |n: usize| {
             let entries = vec!["{}"; 100].join(",");
             format!("{{\"schema\":\"olm.channel\",\"package\":\"p\",\"name\":\"c{n}\",\"entries\":[{entries}]}}\n")

@@ -1,7 +1,7 @@
-//! How much memory and disk space the catalogs of tenants may take together.
+//! Limits of the memory and disk space that the catalogs of tenants take.
 //!
-//! *Guarantees*: all together never have more than there is, and nobody keeps others from having any: an owner may have as much as is
-//! left for others. So one owner alone gets half of it, each of two gets a third, and so on.
+//! *Guarantees.* The sum never exceeds the limit, and no owner can take everything: an owner may take as much as it leaves for
+//! others. A single owner gets at most half, each of two owners a third, each of three a quarter.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,29 +10,29 @@ use std::time::Duration;
 use olm_core::budget::{TENANTS_FILES, TENANTS_MEMORY};
 use tokio::sync::Notify;
 
-/// Memory and disk space for the catalogs of all namespaces but the global one.
+/// Memory and disk space for the catalogs of all namespaces except the global one.
 #[derive(Clone, Debug)]
 pub struct Quota {
     memory: Pool,
     disk: Pool,
 }
 
-/// What one catalog has taken of a [`Quota`].
+/// The parts of a [`Quota`] that one catalog has taken.
 #[derive(Debug)]
 pub struct Shares {
-    /// Of the memory.
+    /// The share of the memory.
     pub memory: Share,
-    /// Of the disk.
+    /// The share of the disk space.
     pub disk: Share,
 }
 
 impl Quota {
-    /// The limits of [`olm_core::budget`], of which nothing is taken yet.
+    /// Returns an unused quota with the limits of [`olm_core::budget`].
     pub fn new() -> Self {
         Self { memory: Pool::new(TENANTS_MEMORY, "memory"), disk: Pool::new(TENANTS_FILES, "disk space") }
     }
 
-    /// The shares of the next catalog of a namespace, of which it has taken nothing yet.
+    /// Returns empty shares for the next catalog of a namespace.
     pub fn shares(&self, namespace: &str) -> Shares {
         Shares { memory: self.memory.share(namespace), disk: self.disk.share(namespace) }
     }
@@ -44,41 +44,41 @@ impl Default for Quota {
     }
 }
 
-/// An amount of something that several owners share.
+/// An amount of a resource that several owners share.
 #[derive(Clone, Debug)]
 struct Pool {
     most: usize,
     what: &'static str,
     used: Arc<Mutex<BTreeMap<String, usize>>>,
-    /// Wakes those who wait for something to be given back.
+    /// Wakes waiting tasks when a part is given back.
     freed: Arc<Notify>,
 }
 
-/// What an owner wants is more than its share.
+/// An owner has requested more than its share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the catalogs of its namespace take more than their share of the {most} bytes of {what} that tenants' catalogs have together"
+    "the catalogs of its namespace take more than their share of the {most} bytes of {what} for the catalogs of all tenants"
 )]
 pub struct Full {
-    /// How much all have together.
+    /// The limit for all owners, in bytes.
     pub most: usize,
-    /// Of what.
+    /// The name of the resource.
     pub what: &'static str,
 }
 
 impl Pool {
-    /// So many bytes, of which nobody has any yet.
+    /// Returns an unused pool of `most` bytes.
     fn new(most: usize, what: &'static str) -> Self {
         Self { most, what, used: Arc::default(), freed: Arc::default() }
     }
 
-    /// The share of an owner's next catalog, of which it has taken nothing yet.
+    /// Returns an empty share for an owner's next catalog.
     fn share(&self, owner: &str) -> Share {
         Share { pool: self.clone(), owner: owner.to_owned(), taken: 0 }
     }
 }
 
-/// What one catalog has taken. It is given back when this is dropped.
+/// The part that one catalog has taken. It is given back when the share is dropped.
 #[derive(Debug)]
 pub struct Share {
     pool: Pool,
@@ -87,10 +87,10 @@ pub struct Share {
 }
 
 impl Share {
-    /// Takes so much more.
+    /// Takes `bytes` more.
     ///
     /// # Errors
-    /// Less than that is left for others.
+    /// The owner would then have more than it leaves for others.
     pub fn take(&mut self, bytes: usize) -> Result<(), Full> {
         let mut used = self.pool.used.lock().unwrap_or_else(PoisonError::into_inner);
         let all = used.values().fold(bytes, |all, used| all.saturating_add(*used));
@@ -104,15 +104,15 @@ impl Share {
         Ok(())
     }
 
-    /// Takes so much as soon as others, and other catalogs of the same owner, leave it.
+    /// Takes `bytes` more, and waits up to `within` until other catalogs have given back enough.
     ///
     /// # Errors
-    /// They do not within that time.
+    /// The bytes are not available within this time.
     pub async fn reserve(&mut self, bytes: usize, within: Duration) -> Result<(), Full> {
         let freed = self.pool.freed.clone();
         let deadline = tokio::time::Instant::now() + within;
         loop {
-            // What is given back between the two lines wakes it, too.
+            // Registers first, so that bytes that are given back after `take` wake the task.
             let mut next = std::pin::pin!(freed.notified());
             next.as_mut().enable();
             let taken = self.take(bytes);
@@ -122,7 +122,7 @@ impl Share {
         }
     }
 
-    /// Gives so much back.
+    /// Gives back `bytes`, at most the bytes that were taken.
     pub fn give_back(&mut self, bytes: usize) {
         let bytes = bytes.min(self.taken);
         if bytes == 0 {
@@ -157,7 +157,7 @@ mod tests {
         let full = Full { most: 1200, what: "memory" };
         let mut first = pool.share("a");
         assert_eq!(first.take(600), Ok(()));
-        assert_eq!(pool.share("a").take(1), Err(full), "also in another catalog");
+        assert_eq!(pool.share("a").take(1), Err(full), "for another catalog of the owner");
         let mut second = pool.share("b");
         assert_eq!((second.take(300), second.take(1)), (Ok(()), Err(full)));
         first.give_back(200);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_gets_what_is_given_back() {
+    async fn a_waiting_catalog_gets_the_bytes_that_are_given_back() {
         let pool = Pool::new(1000, "disk space");
         let mut first = pool.share("a");
         first.take(500).unwrap();
@@ -183,12 +183,12 @@ mod tests {
     }
 
     #[test]
-    fn all_together_never_have_more_than_there_is() {
+    fn the_sum_never_exceeds_the_limit() {
         let pool = Pool::new(1 << 20, "memory");
         let mut shares: Vec<Share> = (0..50).map(|n| pool.share(&format!("owner-{}", n % 10))).collect();
         for round in 0..100 {
             for share in &mut shares {
-                // Who gets none asks again.
+                // Some are refused, and try again in the next round.
                 let _ = share.take(1 << (round % 16));
             }
             assert!(pool.used.lock().unwrap().values().sum::<usize>() < 1 << 20);

@@ -19,5 +19,5 @@ pub use experimental::{experimental_registry_client, experimental_registry_serve
 pub use messages::*;
 pub use server::registry_server;
 
-/// The protocol's own description, as reflection tells it.
+/// The file descriptors of the protocol, for reflection.
 pub(super) const DESCRIPTORS: &[u8] = include_bytes!("api.bin");

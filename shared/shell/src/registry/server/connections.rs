@@ -1,4 +1,4 @@
-//! Accepts connections: so many and no more, few of one address, each with little time until it has greeted.
+//! Accepts connections, with a limit in total and for each address, and a deadline for the TLS handshake and the HTTP/2 preface.
 
 use std::io;
 use std::pin::Pin;
@@ -16,10 +16,10 @@ use super::greeting::{Greeted, Greeting};
 use super::{Metrics, Options};
 use crate::listener::{Listener, Slot};
 
-/// Connections that wait for being served.
+/// Most connections that wait to be served.
 const BACKLOG: usize = 32;
 
-/// The connections of a listener, until the stream is dropped.
+/// Accepts the connections of a listener until the returned stream is dropped.
 pub(super) fn accept(
     listener: TcpListener,
     acceptor: Option<TlsAcceptor>,
@@ -36,13 +36,13 @@ pub(super) fn accept(
                 accepted = listener.accept(|| metrics.refused()) => accepted,
             };
             let (acceptor, sender, metrics) = (acceptor.clone(), sender.clone(), metrics.clone());
-            // A slow handshake must not keep others from being accepted.
+            // In a task of its own, so that a slow handshake does not delay other connections.
             tokio::spawn(async move {
                 match tokio::time::timeout(patience, greet(stream, acceptor)).await {
                     Ok(Ok(io)) => {
                         metrics.connected();
                         let greeting = Some((Greeting::default(), Box::pin(tokio::time::sleep(patience))));
-                        // Nobody takes it any more when the server stops.
+                        // The receiver is closed when the server stops.
                         let _ = sender.send(Ok(Connection { io, greeting, metrics, slot })).await;
                     }
                     Ok(Err(e)) => tracing::debug!(%peer, "the connection failed: {e}"),
@@ -55,7 +55,7 @@ pub(super) fn accept(
 }
 
 async fn greet(stream: TcpStream, acceptor: Option<TlsAcceptor>) -> io::Result<Box<dyn Io>> {
-    // With Nagle's delay an answer of several frames waits 40 ms for the client's acknowledgement.
+    // With Nagle's algorithm, a response of several frames waits 40 ms for the client's acknowledgement.
     stream.set_nodelay(true)?;
     Ok(match acceptor {
         Some(acceptor) => Box::new(acceptor.accept(stream).await?),
@@ -66,10 +66,10 @@ async fn greet(stream: TcpStream, acceptor: Option<TlsAcceptor>) -> io::Result<B
 trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
-/// A connection that counts for as long as it lives.
+/// A connection. It is counted as open until it is dropped.
 pub(super) struct Connection {
     io: Box<dyn Io>,
-    /// What has arrived of the greeting, and until when it must be whole; none, once it is.
+    /// The received part of the greeting, and its deadline; none when the greeting is complete.
     greeting: Option<(Greeting, Pin<Box<Sleep>>)>,
     metrics: Metrics,
     slot: Slot,

@@ -1,34 +1,34 @@
-//! How a client of HTTP/2 greets: with the preface and a frame of settings.
+//! The start of an HTTP/2 connection: the preface and a SETTINGS frame of the client, called greeting here.
 
-/// What every client says first.
+/// The connection preface of HTTP/2.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Bytes of a frame before its payload: length, type, flags, stream.
+/// Size of a frame header, in bytes: length, type, flags, stream.
 const HEADER: usize = 9;
-/// The type of a frame of settings.
+/// The type of a SETTINGS frame.
 const SETTINGS: u8 = 4;
-/// Longest payload of the settings that is waited for. There are six settings of six bytes each.
+/// Longest accepted payload of the SETTINGS frame, in bytes. HTTP/2 defines six settings of six bytes each.
 const LONGEST: usize = 1024;
 
-/// What has arrived of a greeting.
+/// The received part of a greeting.
 #[derive(Debug, Default)]
 pub(super) struct Greeting {
     start: Vec<u8>,
     received: usize,
 }
 
-/// How far a greeting is.
+/// The state of a greeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Greeted {
-    /// More of it is to come.
+    /// Incomplete.
     Not,
-    /// It is whole.
+    /// Complete.
     Whole,
-    /// It is none.
+    /// Invalid.
     Wrong,
 }
 
 impl Greeting {
-    /// Takes in what has arrived next.
+    /// Processes the next received bytes.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Greeted {
         let missing = (PREFACE.len() + HEADER).saturating_sub(self.start.len());
         self.start.extend_from_slice(&bytes[..missing.min(bytes.len())]);
@@ -51,15 +51,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_greeting_is_whole_or_not_however_it_arrives() {
+    fn a_greeting_may_arrive_in_pieces() {
         let mut whole = PREFACE.to_vec();
         whole.extend([0, 0, 6, SETTINGS, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100]);
         for size in 1..=whole.len() {
             let mut greeting = Greeting::default();
-            let answers: Vec<Greeted> = whole.chunks(size).map(|bytes| greeting.take(bytes)).collect();
-            let (last, before) = answers.split_last().unwrap();
+            let states: Vec<Greeted> = whole.chunks(size).map(|bytes| greeting.take(bytes)).collect();
+            let (last, before) = states.split_last().unwrap();
             assert_eq!(*last, Greeted::Whole, "in pieces of {size}");
-            assert!(before.iter().all(|answer| *answer == Greeted::Not), "in pieces of {size}");
+            assert!(before.iter().all(|state| *state == Greeted::Not), "in pieces of {size}");
         }
         assert_eq!(Greeting::default().take(&whole[..whole.len() - 1]), Greeted::Not);
         assert_eq!(Greeting::default().take(b"GET / HTTP/1.1\r\n"), Greeted::Wrong);

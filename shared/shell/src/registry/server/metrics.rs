@@ -1,4 +1,4 @@
-//! What a server counts, in Prometheus' format, and the layer that counts requests.
+//! The metrics of a server in the Prometheus format, and the layer that counts requests.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tonic::Code;
 use tonic::body::Body;
 use tower::{Layer, Service};
 
-/// Whatever else is asked for counts as one, or anybody could make any number of time series.
+/// The services with their own time series. Requests to other services share one, so that clients cannot create any number.
 const SERVICES: [&str; 5] = [
     "api.Registry",
     "api.ExperimentalRegistry",
@@ -68,30 +68,26 @@ impl Default for Metrics {
             loaded: Gauge::default(),
         };
         registry.register("requests", "Requests, by method and gRPC code", metrics.requests.clone());
-        registry.register("answer_seconds", "Time until an answer begins", metrics.seconds.clone());
+        registry.register("answer_seconds", "Time until a response begins", metrics.seconds.clone());
         registry.register("connections", "Open connections", metrics.connections.clone());
         registry.register(
             "connections_refused",
-            "Connections closed because there were too many",
+            "Connections closed because a limit was reached",
             metrics.refused.clone(),
         );
-        registry.register("packages", "Packages that are served", metrics.packages.clone());
+        registry.register("packages", "Served packages", metrics.packages.clone());
         registry.register(
             "bundles",
-            "Bundles that are served, once for each of their channels",
+            "Served bundles, counted once for each of their channels",
             metrics.bundles.clone(),
         );
         registry.register(
             "packages_set_aside",
-            "Packages that are not served because of what is wrong with them",
+            "Packages that are not served because they are invalid",
             metrics.set_aside.clone(),
         );
         registry.register("loads", "Times the content was read, by result", metrics.loads.clone());
-        registry.register(
-            "loaded_timestamp_seconds",
-            "When the content that is served was read",
-            metrics.loaded.clone(),
-        );
+        registry.register("loaded_timestamp_seconds", "Time when the served content was read", metrics.loaded.clone());
         Self { registry: Arc::new(registry), ..metrics }
     }
 }
@@ -103,7 +99,7 @@ impl std::fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    /// All of them, as a scraper reads them.
+    /// Returns the metrics in the Prometheus text format.
     pub fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
@@ -111,7 +107,7 @@ impl Metrics {
         text
     }
 
-    /// The content was read, at this time in seconds since 1970.
+    /// Records that the content was read. `at` is the time in seconds since 1970.
     pub fn loaded(&self, snapshot: &Snapshot, set_aside: usize, at: f64) {
         self.loads.get_or_create(&Loaded { result: "success" }).inc();
         self.packages.set(count(snapshot.packages().len()));
@@ -120,7 +116,7 @@ impl Metrics {
         self.loaded.set(at);
     }
 
-    /// The content could not be read.
+    /// Records that the content could not be read.
     pub fn failed(&self) {
         self.loads.get_or_create(&Loaded { result: "failure" }).inc();
     }
@@ -150,7 +146,7 @@ impl<S> Layer<S> for Metrics {
     }
 }
 
-/// Counts requests; tells of unknown services and methods what Go's server tells of them.
+/// Counts requests. Adds the error message of Go's server for unknown services and methods.
 #[derive(Clone)]
 pub struct Counted<S> {
     inner: S,
@@ -173,11 +169,11 @@ where
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
         let path = request.uri().path().to_owned();
         let (metrics, began) = (self.metrics.clone(), Instant::now());
-        let answer = self.inner.call(request);
+        let call = self.inner.call(request);
         Box::pin(async move {
-            let mut response = answer.await?;
+            let mut response = call.await?;
             let header = |name: &str| response.headers().get(name);
-            // An answer that has begun has its status at its end, which is success but for rare cases.
+            // A response with a body has its status in the trailers, which are not read; it counts as successful.
             let code = header("grpc-status").map_or(Code::Ok, |status| Code::from_bytes(status.as_bytes()));
             let (service, method) = path.trim_start_matches('/').split_once('/').unwrap_or((&path, ""));
             let unknown = code == Code::Unimplemented && header("grpc-message").is_none();
@@ -193,7 +189,7 @@ where
             }
             let method = if unknown { "unknown".to_owned() } else { format!("{service}/{method}") };
             metrics.seconds.observe(began.elapsed().as_secs_f64());
-            tracing::debug!(method, ?code, "answered");
+            tracing::debug!(method, ?code, "responded");
             metrics.requests.get_or_create(&Request { method, code: format!("{code:?}") }).inc();
             Ok(response)
         })

@@ -2,13 +2,13 @@
 //! olm-behaviour/opm.md#serving-a-catalog).
 //!
 //! ```text
-//!   connections   accepts: how many, of whom, TLS          greeting   how long without the preface of HTTP/2
-//!   metrics       counts requests, names unknown methods
-//!   service       api.Registry            others   api.ExperimentalRegistry, health
+//!   connections   accepts connections: limits, TLS    greeting   deadline for the preface of HTTP/2
+//!   metrics       counts requests; error messages for unknown methods
+//!   service       api.Registry                        others     api.ExperimentalRegistry, health
 //! ```
 //!
-//! *Guarantees.* A new snapshot is served from the next request on; running answers end with the old. A client that says nothing,
-//! too much or nonsense loses its connection, and costs the others nothing.
+//! *Guarantees.* A new snapshot is used for the next request; running responses continue with the old one. The connection of a
+//! client that sends no, too much or invalid data is closed, without an effect on other clients.
 
 mod connections;
 mod greeting;
@@ -37,18 +37,18 @@ use super::proto::experimental_registry_server::ExperimentalRegistryServer;
 use super::proto::registry_server::RegistryServer;
 use crate::tls::install_crypto_provider;
 
-/// How a server serves.
+/// Options of a server.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Certificate chain and key, both PEM; without them connections are plain-text, as OLM's.
+    /// Certificate chain and key, both PEM. Without them, connections are plain text, as OLM's are.
     pub tls: Option<(Vec<u8>, Vec<u8>)>,
-    /// Most connections at a time; more are closed at once.
+    /// Most open connections; further connections are closed immediately.
     pub connections: usize,
-    /// Most of them from one address.
+    /// Most open connections from one address.
     pub connections_of_peer: usize,
-    /// How long a client may take for its TLS handshake, and then until it has greeted with the preface and settings of HTTP/2.
+    /// Timeout of the TLS handshake, and afterwards of the preface and settings of HTTP/2.
     pub patience: Duration,
-    /// How long running answers may take to end when the server stops.
+    /// Longest time for running responses to end when the server stops.
     pub grace: Duration,
 }
 
@@ -64,16 +64,16 @@ impl Default for Options {
     }
 }
 
-/// Most requests that are answered at a time on one connection, and most that it may have open.
+/// Most concurrent requests of one connection.
 const REQUESTS: u32 = 100;
-/// Largest request in bytes: the largest holds three names.
+/// Largest request, in bytes. The largest request has three names.
 const LARGEST_REQUEST: usize = 64 << 10;
-/// Largest list of headers in bytes.
+/// Largest list of headers, in bytes.
 const LARGEST_HEADERS: u32 = 16 << 10;
-/// A connection that was silent so long is asked whether somebody is there, and has so long to answer.
+/// Interval of HTTP/2 keep-alive pings on an idle connection, and timeout of the acknowledgement.
 const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(20));
 
-/// A running server. Dropping it ends it at once.
+/// A running server. Dropping it stops it immediately.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -83,7 +83,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on an address (port 0 takes a free one) and serves the channel's newest snapshot, plain-text.
+    /// Listens on an address (port 0 selects a free port) and serves the channel's newest snapshot as plain text.
     pub async fn start(address: SocketAddr, snapshots: watch::Receiver<Snapshot>) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         Self::on(listener, snapshots, Options::default(), Metrics::default()).map_err(io::Error::other)
@@ -92,7 +92,7 @@ impl Server {
     /// Serves on a listener. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// The certificate or the key is none.
+    /// The certificate or the key is invalid.
     pub fn on(
         listener: TcpListener,
         snapshots: watch::Receiver<Snapshot>,
@@ -133,12 +133,12 @@ impl Server {
         Ok(Self { address, grace: options.grace, stop: Some(stop), task: tokio::spawn(serving) })
     }
 
-    /// Where the server listens.
+    /// Returns the address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Takes no more requests, lets running answers end for as long as the options allow, and closes.
+    /// Accepts no more requests, waits for running responses up to the grace period of the options, and stops.
     pub async fn stop(mut self) {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
@@ -155,7 +155,7 @@ impl Drop for Server {
     }
 }
 
-/// TLS with that certificate, for HTTP/2 only.
+/// Returns a TLS acceptor with this certificate, for HTTP/2 only.
 fn acceptor(chain: &[u8], key: &[u8]) -> Result<TlsAcceptor, Error> {
     use rustls::pki_types::pem::PemObject;
     use rustls::pki_types::{CertificateDer, PrivateKeyDer};

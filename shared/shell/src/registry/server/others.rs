@@ -1,4 +1,4 @@
-//! The services beside `api.Registry`: blobs of other schemas, and health.
+//! The services in addition to `api.Registry`: blobs of other schemas, and health.
 
 use olm_core::catalog::Snapshot;
 use prost_types::value::Kind;
@@ -14,7 +14,7 @@ use super::super::proto::ExperimentalListPackageCustomSchemasRequest;
 use super::super::proto::experimental_registry_server::ExperimentalRegistry;
 use super::service::{Answers, answers};
 
-/// Health as opm answers: any service name is SERVING, watching is not implemented.
+/// The health service, with the responses of opm: any service name is SERVING, Watch is not implemented.
 pub(super) struct AlwaysServing;
 
 #[tonic::async_trait]
@@ -26,7 +26,7 @@ impl Health for AlwaysServing {
     }
 
     async fn watch(&self, _: Request<HealthCheckRequest>) -> Result<Response<Self::WatchStream>, Status> {
-        Err(Status::unimplemented("watching is not implemented: ask with Check"))
+        Err(Status::unimplemented("Watch is not implemented, use Check"))
     }
 }
 
@@ -57,12 +57,12 @@ impl ExperimentalRegistry for Experimental {
             ));
         }
         let snapshot = self.snapshots.borrow().clone();
-        let wanted = |blob: &Value| {
+        let matches = |blob: &Value| {
             let text = |key| blob.get(key).and_then(Value::as_str).unwrap_or_default();
             text("schema") == schema && text("package") == package_name
         };
         let blobs = snapshot.others().iter().filter_map(|span| span.value().ok());
-        let found: Vec<Struct> = blobs.filter(wanted).filter_map(|blob| structure(&blob)).collect();
+        let found: Vec<Struct> = blobs.filter(matches).filter_map(|blob| structure(&blob)).collect();
         Ok(answers(found.into_iter()))
     }
 }
@@ -81,7 +81,7 @@ fn message(value: &Value) -> Message {
     let kind = match value {
         Value::Null => Kind::NullValue(0),
         Value::Bool(value) => Kind::BoolValue(*value),
-        // The protocol knows no integers.
+        // The protocol has no integers.
         Value::Number(number) => Kind::NumberValue(number.as_f64().unwrap_or_default()),
         Value::String(text) => Kind::StringValue(text.clone()),
         Value::Array(values) => Kind::ListValue(ListValue { values: values.iter().map(message).collect() }),

@@ -1,7 +1,7 @@
-//! `api.Registry`: what opm serve answers, from a [`Snapshot`] (olm-behaviour/opm.md#registry-protocol).
+//! `api.Registry`: the responses of `opm serve`, from a [`Snapshot`] (olm-behaviour/opm.md#registry-protocol).
 //!
-//! A new snapshot is served from the next request on, running answers end with the old. Errors are gRPC's `Unknown` with opm's
-//! texts, because clients match on them.
+//! A new snapshot is used for the next request; running responses continue with the old one. Errors have gRPC's code `Unknown` and
+//! opm's texts, because clients match on them.
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -28,15 +28,15 @@ pub(super) struct Service {
     pub(super) snapshots: watch::Receiver<Snapshot>,
 }
 
-/// A stream of answers.
+/// A stream of messages.
 pub(super) type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// Answers that are made as they are sent.
+/// Returns a streaming response. Its messages are created as they are sent.
 pub(super) fn answers<T: Send + 'static>(items: impl Iterator<Item = T> + Send + 'static) -> Response<Answers<T>> {
     Response::new(Box::pin(stream::iter(items.map(Ok))))
 }
 
-/// An API that a request asks for.
+/// The API in a request.
 struct Api {
     gvk: Gvk,
 }
@@ -81,8 +81,8 @@ fn entry_of<'a>(channel: &'a Channel, package: &str, name: &str) -> Result<&'a E
     })
 }
 
-/// A bundle with its objects, without its edges. One whose objects are gone from the disk is not served at all: without them it would
-/// be another bundle.
+/// Returns a bundle with its objects and without its edges. If its objects cannot be read again, returns an error, because a bundle
+/// without them would be a different one.
 fn whole(snapshot: &Snapshot, entry: &Entry) -> Result<Response<Bundle>, Status> {
     let mut bundle = with_content(snapshot, entry, true)?;
     bundle.replaces.clear();
@@ -90,7 +90,7 @@ fn whole(snapshot: &Snapshot, entry: &Entry) -> Result<Response<Bundle>, Status>
     Ok(Response::new(bundle))
 }
 
-/// A bundle of the whole list: with its edges, and with its objects when no image has them.
+/// Returns a bundle as in the list of all bundles: with its edges, and with its objects unless an image contains them.
 fn listed(snapshot: &Snapshot, entry: &Entry) -> Result<Bundle, Status> {
     with_content(snapshot, entry, entry.bundle_path.is_empty())
 }
@@ -120,7 +120,7 @@ fn heads(package: &Package) -> impl Iterator<Item = (&Channel, &Entry)> {
     package.channels.iter().filter_map(|c| Some((c, c.entry(&c.head)?)))
 }
 
-/// An entry, once for what it replaces and once for each other entry that it skips and `wanted` accepts.
+/// Returns an entry once for the entry that it replaces, and once for each other entry that it skips and `wanted` accepts.
 fn provider(entry: &Entry, wanted: impl Fn(&str) -> bool) -> Vec<ChannelEntry> {
     let skips = entry.skips.iter().map(String::as_str).filter(|skip| wanted(skip));
     let edges: BTreeSet<&str> = skips.chain([entry.replaces.as_deref().unwrap_or_default()]).collect();
@@ -194,7 +194,7 @@ impl Registry for Service {
             return Err(Status::unknown(format!("package {pkg_name} not found")));
         }
         let channel = channel_of(&snapshot, &pkg_name, &channel_name)?;
-        // Of several opm answers with any, here it is the newest.
+        // Of several, opm returns any one; the newest is returned here.
         let newest = |a: &&Entry, b: &&Entry| match (&a.version, &b.version) {
             (Some(a), Some(b)) => version::compare(a, b),
             (a, b) => a.is_some().cmp(&b.is_some()),
@@ -265,7 +265,7 @@ impl Registry for Service {
     async fn list_bundles(&self, _: Request<ListBundlesRequest>) -> Result<Response<Self::ListBundlesStream>, Status> {
         let snapshot = self.snapshot();
         let packages: Vec<String> = snapshot.packages().keys().cloned().collect();
-        // The messages of one package at a time are in memory.
+        // Only the messages of one package at a time are in memory.
         Ok(Response::new(Box::pin(stream::iter(packages.into_iter().flat_map(move |name| {
             let entries = snapshot.package(&name).into_iter().flat_map(Package::entries);
             entries.map(|e| listed(&snapshot, e)).collect::<Vec<_>>()

@@ -34,7 +34,7 @@ fn bundle() -> impl Strategy<Value = proto::Bundle> {
     (texts, lists, vec(value(), 0..3), any::<Option<bool>>()).prop_map(|(texts, lists, object, deprecation)| {
         let (csv_name, csv_json, version, skip_range, replaces, bundle_path) = texts;
         let (properties, dependencies, provided_apis, required_apis, skips) = lists;
-        let message = |is_said: bool| if is_said { "old".to_owned() } else { String::new() };
+        let message = |has_text: bool| if has_text { "old".to_owned() } else { String::new() };
         proto::Bundle {
             csv_name,
             package_name: "rose".to_owned(),
@@ -50,7 +50,7 @@ fn bundle() -> impl Strategy<Value = proto::Bundle> {
             properties,
             replaces,
             skips,
-            deprecation: deprecation.map(|said| proto::Deprecation { message: message(said) }),
+            deprecation: deprecation.map(|has_text| proto::Deprecation { message: message(has_text) }),
         }
     })
 }
@@ -60,8 +60,8 @@ fn written(value: &str) -> String {
     serde_json::from_str(value).unwrap_or_else(|_| serde_json::Value::String(value.to_owned())).to_string()
 }
 
-/// The message as this server says it of what it has read.
-fn said(mut bundle: proto::Bundle) -> proto::Bundle {
+/// The message as this server returns it after it has read this one.
+fn returned(mut bundle: proto::Bundle) -> proto::Bundle {
     bundle.csv_json.clear();
     bundle.object.clear();
     bundle.dependencies.iter_mut().for_each(|d| d.value = written(&d.value));
@@ -74,17 +74,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_message_is_told_again_as_it_was_read(bundle in bundle()) {
+    fn a_message_that_was_read_is_returned_unchanged(bundle in bundle()) {
         let mut builder = Builder::default();
         let channel = Channel { name: "stable".to_owned(), ..Channel::default() };
         builder.package(Package { name: "rose".to_owned(), channels: vec![channel], ..Package::default() });
         builder.bundle(convert::message(bundle.clone()));
         let snapshot = builder.build();
         let entries: Vec<_> = snapshot.entries().map(convert::bundle).collect();
-        prop_assert_eq!(entries, vec![said(bundle)]);
+        prop_assert_eq!(entries, vec![returned(bundle)]);
     }
 
-    /// What is counted of a message is no less than what came over the wire.
+    /// The estimated memory of a message is not less than its encoded size.
     #[test]
     fn messages_are_counted(bundle in bundle(), names in vec("\\PC{0,3}", 0..4)) {
         prop_assert!(convert::size_of_bundle(&bundle) >= bundle.encoded_len());

@@ -1,4 +1,4 @@
-//! What of a directory is read.
+//! The files of a directory that are read.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ fn package(name: &str) -> String {
     )
 }
 
-/// The packages of a catalog directory, and the codes of what is wrong with it.
+/// The packages of a catalog directory, and the codes of its findings.
 fn load(folder: &Path) -> (Vec<String>, Vec<&'static str>) {
     let load = dir::load(folder).unwrap();
     (load.snapshot.packages().keys().cloned().collect(), load.findings.iter().map(|f| f.code).collect())
@@ -84,7 +84,7 @@ fn bundle(folder: &Path, name: &str) {
     }
 }
 
-/// `bundles.txt` of an image must not name what lies beside it: the cache has other tenants' bundles there.
+/// `bundles.txt` of an image must not name directories beside the image: the cache has the images of other tenants there.
 #[cfg(unix)]
 #[test]
 fn a_list_of_bundles_stays_in_the_content() {
@@ -115,11 +115,11 @@ fn a_list_of_bundles_stays_in_the_content() {
         vec![("missing-bundle", 1), outside(2), outside(3), outside(4), ("link-leads-out", 0)],
     );
     assert_eq!(found(dir::content_items(&catalog, &catalog).unwrap()), wanted);
-    // Of a directory that the user names the ancestors count, too, as documented.
+    // In a directory that the user names, paths relative to its ancestors are allowed.
     let wanted = (names(&["own/", "leaky", "private"]), vec![outside(2), outside(3), ("link-leads-out", 0)]);
     assert_eq!(found(dir::items(&catalog).unwrap()), wanted);
 
-    // The words of a file outside must not come back in messages.
+    // The text of a file outside must not appear in messages.
     fs::write(root.join("words"), "[z-a]\nhunter2\n").unwrap();
     for name in ["bundles.txt", ".indexignore"] {
         fs::remove_file(catalog.join(name)).unwrap();

@@ -1,10 +1,10 @@
-//! The generated files are as they would be generated today.
+//! The generated files are up to date.
 
 use std::path::{Path, PathBuf};
 
 use prost::Message;
 
-/// The files that tonic generates from `api.proto` now, the halves of the service each in their own.
+/// The files that tonic generates from `api.proto`, with client and server in separate files.
 fn generate() -> Vec<(PathBuf, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/registry");
     let compile = |files: &[&str]| protox::compile(files.iter().map(|file| folder.join(file)), [&folder]).unwrap();

@@ -1,4 +1,4 @@
-//! Server and client against each other, and the server against the recorded answers of `opm serve`.
+//! Tests of server and client together, and of the server against the recorded responses of `opm serve`.
 
 mod conversions;
 mod directories;
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::server::Server;
 
-/// The data folder that `OLM_TEST_DATA` names, default `../shared/data` beside the repository; says so when it is not there.
+/// The data folder that `OLM_TEST_DATA` names, default `../shared/data` beside the repository. Prints a message if it is missing.
 fn data() -> Option<PathBuf> {
     let default = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
     let folder = std::env::var_os("OLM_TEST_DATA").map_or_else(default, PathBuf::from);
@@ -30,7 +30,7 @@ fn sample() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/garden")
 }
 
-/// A server of a snapshot on a free port, and the sender that replaces the snapshot.
+/// Starts a server of a snapshot on a free port. The sender replaces the snapshot.
 async fn serve(snapshot: Snapshot) -> (Server, watch::Sender<Snapshot>) {
     let (sender, receiver) = watch::channel(snapshot);
     (Server::start(([127, 0, 0, 1], 0).into(), receiver).await.unwrap(), sender)

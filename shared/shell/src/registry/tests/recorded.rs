@@ -1,4 +1,4 @@
-//! What `opm serve` answered, call by call.
+//! Compares the responses with those of `opm serve`, call by call.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use super::{data, serve};
 use olm_core::api::hash::sha256_hex;
 
 #[tokio::test]
-async fn answers_are_opms() {
+async fn responses_are_those_of_opm() {
     let Some(data) = data() else { return };
     let Ok(recordings) = std::fs::read_dir(data.join("recorded/grpc")) else { return };
     let (mut calls, mut differences) = (0, Vec::new());
@@ -62,7 +62,7 @@ async fn compare(data: &Path, recording: &Value, differences: &mut Vec<String>) 
     compared
 }
 
-/// opm leaves to chance which of several bundles that replace one is answered: ours must be one that it lists, whole.
+/// If several bundles replace one, opm returns a random one of them. Ours must be one of those, and complete.
 fn is_another_that_replaces(call: &Value, answer: &Value, recording: &Value) -> bool {
     let (request, ours) = (&call["request"], &answer["response"]);
     let is_listed = |c: &&Value| {
@@ -77,7 +77,7 @@ fn is_another_that_replaces(call: &Value, answer: &Value, recording: &Value) -> 
         && calls.iter().any(|c| is_it(&c))
 }
 
-/// The parts of a recorded call that are compared, streams sorted: they have no order to rely on.
+/// The parts of a recorded call that are compared. Streams are sorted, because their order is undefined.
 fn outcome(call: &Value) -> Value {
     let mut outcome = Map::new();
     for key in ["response", "stream", "code", "message"] {
@@ -159,7 +159,7 @@ async fn stream<T>(answer: Result<Response<Streaming<T>>, Status>, show: impl Fn
     }
 }
 
-/// Protobuf's JSON: what has its default value is left out.
+/// Protobuf's JSON, without fields that have the default value.
 fn message(fields: Value) -> Value {
     let Value::Object(mut fields) = fields else { unreachable!("a message is an object") };
     fields.retain(|_, v| !(v.is_null() || *v == json!("") || *v == json!([])));

@@ -1,4 +1,4 @@
-//! What the client reads is what the directory holds.
+//! The client reads the same content as the server has.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -77,7 +77,7 @@ async fn scenario_catalogs_come_back_equal() {
 }
 
 #[tokio::test]
-async fn a_lost_server_is_dialled_again_and_the_last_snapshot_stays() {
+async fn a_client_reconnects_and_retains_the_last_snapshot() {
     let load = dir::load(&sample()).unwrap();
     let (server, _sender) = serve(load.snapshot.clone()).await;
     let address = server.address();
@@ -96,7 +96,7 @@ async fn a_lost_server_is_dialled_again_and_the_last_snapshot_stays() {
 }
 
 #[tokio::test]
-async fn a_snapshot_is_swapped_while_it_serves() {
+async fn a_snapshot_can_be_replaced_while_it_is_served() {
     let (server, sender) = serve(Snapshot::default()).await;
     let (client, mut observed) = client(server.address());
     until(&mut observed, "a snapshot", |o| o.snapshot.is_some()).await;
@@ -107,7 +107,7 @@ async fn a_snapshot_is_swapped_while_it_serves() {
 }
 
 #[tokio::test]
-async fn an_impossible_address_is_reported() {
+async fn an_invalid_address_is_reported() {
     let client = Client::start("no such host", Settings::default());
     let mut observed = client.observe();
     let seen = until(&mut observed, "a failure", |o| o.state == ConnectionState::TransientFailure).await;
@@ -115,10 +115,10 @@ async fn an_impossible_address_is_reported() {
 }
 
 #[tokio::test]
-async fn a_connection_is_made_anew_at_once_when_the_server_is_another() {
+async fn reconnect_connects_without_a_pause() {
     let load = dir::load(&sample()).unwrap();
     let (server, _sender) = serve(load.snapshot.clone()).await;
-    // Nothing but the call can be what makes it dial again in time.
+    // With this pause, only the call can cause a new connection in time.
     let never = Duration::from_hours(1);
     let settings = Settings { pause: never, max_pause: never, ..Settings::default() };
     let client = Client::start(&server.address().to_string(), settings);
@@ -127,7 +127,7 @@ async fn a_connection_is_made_anew_at_once_when_the_server_is_another() {
     assert_eq!(seen.connections, 1);
     client.reconnect();
     until(&mut observed, "a second connection", |o| o.connections == 2 && o.state == ConnectionState::Ready).await;
-    // While it pauses after a failure, too.
+    // Also during the pause after a failure.
     let address = server.address();
     server.stop().await;
     client.reconnect();
@@ -139,8 +139,8 @@ async fn a_connection_is_made_anew_at_once_when_the_server_is_another() {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_up_at_once_is_not_dialled_in_a_loop() {
-    // It says that it speaks HTTP/2, and no more.
+async fn a_connection_that_is_closed_at_once_is_not_retried_in_a_loop() {
+    // The listener accepts connections and sends nothing.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let settings = Settings { pause: Duration::from_hours(1), ..Settings::default() };
@@ -152,6 +152,6 @@ async fn a_server_that_hangs_up_at_once_is_not_dialled_in_a_loop() {
     until(&mut observed, "its end", |o| o.state == ConnectionState::Idle).await;
     client.reconnect();
     let again = tokio::time::timeout(Duration::from_secs(30), listener.accept()).await;
-    assert!(again.is_ok(), "but for those who know that there is another");
+    assert!(again.is_ok(), "reconnect skips the pause");
     assert!(observed.borrow().connections <= 2);
 }

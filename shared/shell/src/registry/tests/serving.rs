@@ -1,4 +1,4 @@
-//! The server beyond its answers: reflection, health, TLS, clients that misbehave, content that changes, metrics.
+//! The server besides api.Registry: reflection, health, TLS, misbehaving clients, changing content, metrics.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -118,7 +118,7 @@ async fn every_service_is_healthy_and_unknown_ones_are_named() {
 }
 
 #[tokio::test]
-async fn blobs_of_other_schemas_are_for_those_who_know_what_they_ask_for() {
+async fn blobs_of_other_schemas_are_returned_if_the_client_acknowledges() {
     let folder = tempfile::tempdir().unwrap();
     let blobs = "{\"schema\":\"olm.package\",\"name\":\"rose\",\"defaultChannel\":\"a\"}\n\
         {\"schema\":\"garden.note\",\"package\":\"rose\",\"name\":\"n\",\"lines\":[1,\"two\",null,true,{\"x\":1.5}]}\n\
@@ -134,8 +134,8 @@ async fn blobs_of_other_schemas_are_for_those_who_know_what_they_ask_for() {
         if acknowledge {
             request.metadata_mut().insert("x-acknowledge-experimental", "true".parse().unwrap());
         }
-        let answers = client.experimental_list_package_custom_schemas(request).await?.into_inner();
-        answers.try_collect::<Vec<_>>().await
+        let blobs = client.experimental_list_package_custom_schemas(request).await?.into_inner();
+        blobs.try_collect::<Vec<_>>().await
     };
     let found = ask("garden.note", "rose", true).await.unwrap();
     assert_eq!(found.len(), 1);
@@ -149,19 +149,19 @@ async fn blobs_of_other_schemas_are_for_those_who_know_what_they_ask_for() {
 }
 
 #[tokio::test]
-async fn clients_that_misbehave_lose_their_connection_and_nobody_else_does() {
+async fn only_misbehaving_clients_lose_their_connection() {
     let options = Options { connections: 3, patience: Duration::from_millis(200), ..Options::default() };
     let metrics = Metrics::default();
     let (server, _sender) = served(options, metrics.clone()).await;
     let mut good = RegistryClient::new(channel(server.address()).await);
-    // Says nothing: it is closed when the server's patience is over.
+    // Sends nothing: closed after the timeout.
     let mut silent = TcpStream::connect(server.address()).await.unwrap();
     closes(&mut silent).await;
-    // Speaks another language.
+    // Sends invalid data.
     let mut garbage = TcpStream::connect(server.address()).await.unwrap();
     garbage.write_all(&[b'x'; 4096]).await.unwrap();
     closes(&mut garbage).await;
-    // Opens more than it may: what is too much is closed at once.
+    // Opens too many connections: closed immediately.
     let mut many = Vec::new();
     for _ in 0..20 {
         many.push(TcpStream::connect(server.address()).await.unwrap());
@@ -180,7 +180,7 @@ async fn clients_that_misbehave_lose_their_connection_and_nobody_else_does() {
     assert!(refused.rsplit(' ').next().unwrap().parse::<u64>().unwrap() >= 15, "{refused}");
 }
 
-/// What holds a connection without a greeting is closed, however much of it arrives; and one address has few connections.
+/// A connection without a complete greeting is closed, and the number of connections from one address is limited.
 #[tokio::test]
 async fn connections_that_do_not_greet_are_closed() {
     const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64";
@@ -197,7 +197,7 @@ async fn connections_that_do_not_greet_are_closed() {
         stream.write_all(&GREETING[..received]).await.unwrap();
         closes(&mut stream).await;
     }
-    // One that has greeted may wait, and is answered.
+    // A connection with a complete greeting stays open.
     let mut held = Vec::new();
     for _ in 0..3 {
         let mut stream = TcpStream::connect(server.address()).await.unwrap();
@@ -213,7 +213,7 @@ async fn connections_that_do_not_greet_are_closed() {
     assert!(text.contains("olm_registry_connections_refused_total 1"), "{text}");
 }
 
-/// A bundle whose objects are gone is not served without them.
+/// A bundle whose objects cannot be read is not served without them.
 #[tokio::test]
 async fn a_bundle_without_its_content_is_not_served() {
     let folder = tempfile::tempdir().unwrap();
@@ -243,11 +243,11 @@ async fn a_bundle_without_its_content_is_not_served() {
     assert_eq!(list.message().await.unwrap_err().code(), Code::Unavailable);
 }
 
-/// Waits until the other side closes; how many bytes it sent before.
+/// Waits until the server closes the connection. Returns the number of bytes that it sent before.
 async fn closes(stream: &mut TcpStream) -> usize {
     let mut bytes = Vec::new();
     let reading = tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut bytes)).await;
-    // A connection that is reset is closed as well.
+    // A reset connection counts as closed.
     reading.expect("it is not closed").unwrap_or_default()
 }
 
@@ -283,7 +283,7 @@ async fn connections_may_be_encrypted() {
 }
 
 #[tokio::test]
-async fn a_running_answer_ends_before_the_server_does() {
+async fn a_running_response_ends_before_the_server_stops() {
     let (server, _sender) = serve(dir::load(&sample()).unwrap().snapshot).await;
     let mut client = RegistryClient::new(channel(server.address()).await);
     let mut running = client.list_bundles(ListBundlesRequest {}).await.unwrap().into_inner();
@@ -337,11 +337,11 @@ async fn several_sources_are_served_and_read_again_when_they_change() {
     assert!(serving.findings().is_empty(), "{:?}", serving.findings());
     assert_eq!(serving.summary(), "2 packages with 2 bundles");
     let mut snapshots = serving.snapshots();
-    // A package comes, another one breaks: the others are served.
+    // One package is added and another becomes invalid: the valid ones are served.
     package(second.path(), "pot");
     fs::write(second.path().join("tulip/catalog.yaml"), "schema: olm.package\nname: tulip\n").unwrap();
     until(&mut snapshots, &["pot", "rose"]).await;
-    // What cannot be read at all changes nothing, and is served again when it is back.
+    // A source that cannot be read changes nothing, and is read again when it is available.
     let away = second.path().with_extension("away");
     fs::rename(second.path(), &away).unwrap();
     let mut client = RegistryClient::new(channel(serving.address()).await);
@@ -361,7 +361,7 @@ async fn several_sources_are_served_and_read_again_when_they_change() {
     serving.stop().await;
 }
 
-/// The metrics, as a scraper gets them.
+/// Requests the metrics.
 async fn scrape(address: SocketAddr) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.unwrap();
@@ -371,7 +371,7 @@ async fn scrape(address: SocketAddr) -> String {
 }
 
 #[tokio::test]
-async fn what_cannot_be_served_at_all_is_refused() {
+async fn sources_that_cannot_be_served_are_refused() {
     for (sources, words) in [
         (vec![], "nothing to serve"),
         (vec!["/does/not/exist"], "cannot read"),
