@@ -1,4 +1,4 @@
-//! Serving certificates as OLM makes them: ECDSA on P-256, each signed by an authority of its own whose key is forgotten at once
+//! Serving certificates as OLM issues them: ECDSA on P-256, each signed by its own authority whose key is discarded at once
 //! (olm-behaviour/csv.md#certificates).
 
 use std::time::Duration;
@@ -13,10 +13,10 @@ use rcgen::{
 };
 use sha2::{Digest, Sha256};
 
-/// What OLM's certificates say they are of.
+/// The organization in OLM's certificates.
 const ORGANIZATION: &str = "Red Hat, Inc.";
 
-/// Makes an authority and a certificate.
+/// Issues an authority and a certificate.
 pub(super) fn issue(wanted: &Certificate) -> Result<Issued, Error> {
     let authority_key = KeyPair::generate()?;
     let mut authority = params(wanted, &authority_key, Vec::new())?;
@@ -34,14 +34,15 @@ pub(super) fn issue(wanted: &Certificate) -> Result<Issued, Error> {
     Ok(Issued { authority: authority_pem, certificate, key: key.serialize_pem() })
 }
 
-/// A certificate that an API server takes for that of an authority, as its objects have them: of nobody, and never to be kept.
+/// Returns the base64-encoded certificate of a throwaway authority that passes the validation of an API server. It must not be stored.
 pub(crate) fn any_authority() -> String {
     let now = Timestamp::now();
     let wanted = Certificate { hosts: Vec::new(), not_before: now, not_after: now };
     issue(&wanted).map(|issued| STANDARD.encode(issued.authority)).unwrap_or_default()
 }
 
-/// What both have in common. The serial number is as random as the key that it is taken from; it is positive and fits in 63 bits.
+/// Returns the parameters that both certificates share. The serial number is derived from the random key; it is positive and fits in 63
+/// bits.
 fn params(wanted: &Certificate, key: &KeyPair, hosts: Vec<String>) -> Result<CertificateParams, Error> {
     let mut params = CertificateParams::new(hosts)?;
     params.distinguished_name.push(DnType::OrganizationName, ORGANIZATION);
@@ -68,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_trusts_the_authority_trusts_the_server_for_its_hosts_and_its_time() {
+    fn the_authority_verifies_the_server_for_its_hosts_and_validity() {
         let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
         let later: Timestamp = "2028-11-20T12:00:00Z".parse().unwrap();
         let hosts = ["gate-service.garden", "gate-service.garden.svc"].map(str::to_owned).to_vec();
@@ -88,7 +89,7 @@ mod tests {
         assert!(trusts("gate-service.garden.svc", from) && trusts("gate-service.garden", until));
         assert!(!trusts("gate-service.field.svc", from), "another host");
         assert!(!trusts("gate-service.garden.svc", from - 1) && !trusts("gate-service.garden.svc", until + 1));
-        // It is refused when the key is of another certificate.
+        // This fails if the key belongs to another certificate.
         let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
         let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
         config.with_no_client_auth().with_single_cert(vec![der(&certificate)], key).unwrap();

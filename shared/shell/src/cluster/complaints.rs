@@ -1,4 +1,4 @@
-//! Objects that cannot be read, each told once: to people in the log, and beside the object as an Event.
+//! Reports each object that cannot be decoded once: in the log and as an Event.
 
 use std::collections::BTreeMap;
 
@@ -6,29 +6,30 @@ use olm_core::api::object::ObjectRef;
 use olm_core::plan::{Action, Emit};
 use olm_core::world::{Unreadable, World};
 
-/// Of more objects than that at a time nothing is told but their number: whoever made them need not fill logs and namespaces.
+/// The maximum number of objects that are reported individually at a time, so that an untrusted writer cannot fill logs and namespaces. The
+/// total is available as a metric.
 const MOST: usize = 100;
 
 /// The reason of the Events.
 const REASON: &str = "Unreadable";
 
-/// What was told.
+/// The objects that were reported.
 #[derive(Default)]
 pub(super) struct Complaints {
     told: BTreeMap<ObjectRef, String>,
-    /// Events that are still to be written.
+    /// Events that are not written yet.
     emits: Vec<Action>,
 }
 
 impl Complaints {
-    /// What is to be told now. An object that changes and stays unreadable for the same reason is told once; one that was mended or has gone is
-    /// forgotten.
+    /// Returns the objects to report now. An object that changes and stays unreadable for the same reason is reported once; an object that
+    /// was fixed or deleted is forgotten.
     pub(super) fn news(&mut self, world: &World) -> Vec<Unreadable> {
-        let there: BTreeMap<ObjectRef, &Unreadable> =
+        let present: BTreeMap<ObjectRef, &Unreadable> =
             world.unreadable().take(MOST).map(|object| (ObjectRef::from_object(&object.stub), object)).collect();
-        self.told.retain(|target, _| there.contains_key(target));
+        self.told.retain(|target, _| present.contains_key(target));
         let mut news = Vec::new();
-        for (target, object) in there {
+        for (target, object) in present {
             if self.told.get(&target) == Some(&object.why) {
                 continue;
             }
@@ -44,7 +45,7 @@ impl Complaints {
         news
     }
 
-    /// The Events that are to be written.
+    /// Removes and returns the Events to write.
     pub(super) fn take_events(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.emits)
     }
@@ -57,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_told_once_however_often_it_changes() {
+    fn each_object_is_reported_once_regardless_of_changes() {
         let deep = |name: &str, version: usize| Unreadable {
             stub: json!({
                 "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
@@ -69,14 +70,14 @@ mod tests {
         let mut complaints = Complaints::default();
         for version in 1..50 {
             world.apply_unreadable(deep("rose", version));
-            let told = complaints.news(&world);
-            assert_eq!(told.len(), usize::from(version == 1));
+            let reported = complaints.news(&world);
+            assert_eq!(reported.len(), usize::from(version == 1));
         }
         assert_eq!((complaints.take_events().len(), complaints.take_events().len()), (1, 0));
         world.apply(deep("rose", 50).stub);
         assert_eq!(complaints.news(&world), []);
         world.apply_unreadable(deep("rose", 51));
-        assert_eq!(complaints.news(&world).len(), 1, "it was mended in between");
+        assert_eq!(complaints.news(&world).len(), 1, "it was fixed in between");
         for n in 0..1000 {
             world.apply_unreadable(deep(&format!("tulip-{n}"), 1));
         }

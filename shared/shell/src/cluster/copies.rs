@@ -1,5 +1,5 @@
-//! Copies of ClusterServiceVersions that a watch has told of, and whose state the World does not know: they are looked at, but not before the
-//! answer to a write of our own had time to come, which says the same.
+//! Copied ClusterServiceVersions that a watch has reported and whose state is missing from the World. They are read after a delay, in which
+//! the response to a write of this process may already contain the state.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,15 +15,15 @@ use tokio::time::Instant;
 use super::api::Api;
 use super::watch::READS;
 
-/// How long an answer may be behind the watch.
+/// How long the response to a write may arrive after the event of the watch.
 const BEHIND: Duration = Duration::from_secs(1);
 
-/// The copies whose state is not known, in the order in which they were told of.
+/// The copies whose state is unknown, in the order of their events.
 #[derive(Default)]
 pub(super) struct Unknown(VecDeque<(Instant, Value)>);
 
 impl Unknown {
-    /// Takes in what a watch has told: a copy's metadata.
+    /// Adds the metadata of a copy that a watch has reported.
     pub(super) fn add(&mut self, world: &World, copy: Value) {
         if !world.knows_state(&copy) {
             self.0.push_back((Instant::now() + BEHIND, copy));
@@ -34,12 +34,12 @@ impl Unknown {
         self.0.is_empty()
     }
 
-    /// When [`Unknown::take`] gives something.
+    /// Returns when [`Unknown::take`] next returns objects.
     pub(super) fn due(&self) -> Option<Instant> {
         self.0.front().map(|(at, _)| *at)
     }
 
-    /// Those that have to be looked at now.
+    /// Removes and returns the copies that must be read now.
     pub(super) fn take(&mut self, world: &World) -> Vec<ObjectRef> {
         let now = Instant::now();
         let due = self.0.iter().take_while(|(at, _)| *at <= now).count();
@@ -48,7 +48,7 @@ impl Unknown {
     }
 }
 
-/// Looks at objects and reports what they are. What cannot be read is found by the next list.
+/// Reads objects and reports their state. Objects that cannot be read are left to the next list.
 pub(super) async fn read(api: Api, objects: Vec<ObjectRef>, events: mpsc::UnboundedSender<Event>) {
     let read = |target: ObjectRef| async {
         let found = api.read(&target).await;
@@ -62,7 +62,7 @@ pub(super) async fn read(api: Api, objects: Vec<ObjectRef>, events: mpsc::Unboun
             Ok(None) => Event::Absent(target, String::new()),
             Err(_) => continue,
         };
-        // The receiver is gone only when the process stops.
+        // The receiver is dropped only when the process stops.
         let _ = events.send(event);
     }
 }

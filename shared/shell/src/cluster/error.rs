@@ -1,4 +1,4 @@
-//! Why catalogs and bundles that objects of a cluster name cannot be read.
+//! Errors of reading catalogs and bundles that objects of a cluster refer to.
 
 use std::io;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use olm_core::bundle::Unpacked;
 
 use crate::{image, registry};
 
-/// Why a catalog or a bundle cannot be read. The messages name no place: see [`Error::place`].
+/// An error of reading a catalog or a bundle. The messages do not contain the place: see [`Error::place`].
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages describe the variants and their fields")]
 pub enum Error {
@@ -38,7 +38,7 @@ pub enum Error {
     NoConfigMap { namespace: String, name: String },
     #[error("{why}")]
     Content { namespace: String, name: String, why: String },
-    #[error("the address {0} is known in its cluster only")]
+    #[error("the address {0} resolves only inside its cluster")]
     AddressOfCluster(String),
     #[error("the address {address} cannot be resolved: {source}")]
     Address { address: String, source: io::Error },
@@ -50,21 +50,21 @@ pub enum Error {
     Ended,
     #[error(transparent)]
     Panicked(#[from] Panicked),
-    /// `unread`: why a pull secret was not used.
+    /// `unread`: the reason why a pull secret was not used.
     #[error("{source}{}", unread.as_ref().map(|why| format!("; {why}")).unwrap_or_default())]
     CatalogSource { namespace: String, name: String, unread: Option<Box<Self>>, source: Box<Self> },
 }
 
-/// A panic of a task, with its text.
+/// A panic of a task, with its message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it failed inside kubectl-olm: {0}")]
 pub struct Panicked(pub(super) String);
 
-/// Returns what to try after an error: for messages in the status of an object, which has no place for more than one of them.
+/// Returns the hint for an error, for messages in the status of an object, which have room for one hint.
 pub type Hint = fn(&Error) -> Option<String>;
 
 impl Error {
-    /// The object, the file or the image that the error is about, if it is about one.
+    /// Returns the object, file or image that the error is about, if any.
     pub fn place(&self) -> Option<String> {
         match self {
             Self::Registry(error) => error.place(),
@@ -78,7 +78,7 @@ impl Error {
         }
     }
 
-    /// Whether the same may succeed later.
+    /// Returns whether a retry may succeed.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Registry(error) => error.is_transient(),
@@ -89,7 +89,7 @@ impl Error {
         }
     }
 
-    /// The message with its place.
+    /// Returns the message with its place.
     pub fn text(&self) -> String {
         match self.place() {
             Some(place) => format!("{place}: {self}"),
@@ -97,12 +97,13 @@ impl Error {
         }
     }
 
-    /// The error as one sentence for the status of an object.
+    /// Returns the error as one sentence for the status of an object.
     pub fn status_message(&self, hint: Hint) -> String {
         with_hint(self.text(), hint(self))
     }
 
-    /// The error as what became of an attempt to unpack a bundle image. The reader knows which image.
+    /// Returns the error as the result of an attempt to unpack a bundle image. The message does not contain the image, which the reader
+    /// knows.
     pub fn unpacked(&self, hint: Hint) -> Unpacked {
         let message = with_hint(self.to_string(), hint(self));
         if self.is_transient() { Unpacked::Later(message) } else { Unpacked::Refused(message) }

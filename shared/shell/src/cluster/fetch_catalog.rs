@@ -1,4 +1,4 @@
-//! The content of a CatalogSource, read once: for commands that look and go.
+//! Reads the content of a CatalogSource once, for commands.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,18 +16,18 @@ use crate::image::{self, Content, Location, Wanted};
 use crate::registry::client::{Client, Settings};
 use crate::registry::{self, dir};
 
-/// What was read.
+/// The content of a CatalogSource.
 pub(crate) enum Fetched {
     /// From a registry or a ConfigMap.
     Snapshot(Arc<Snapshot>),
-    /// From an image: the folder of a file-based catalog.
+    /// From an image: the directory of a file-based catalog.
     Image(Box<(Location, Content)>),
 }
 
-/// Reads the content of a CatalogSource, as its spec says. `images` says how images are pulled, besides its pull secrets.
+/// Reads the content of a CatalogSource according to its spec. `images`: options for pulling images, in addition to its pull secrets.
 ///
 /// # Errors
-/// The content cannot be read from here.
+/// The content cannot be read from this machine.
 pub(crate) async fn fetch(api: &Api, images: &image::Options, source: &Value) -> Result<Fetched, Error> {
     let namespace = object::namespace(source);
     let mut unread = None;
@@ -44,7 +44,7 @@ pub(crate) async fn fetch(api: &Api, images: &image::Options, source: &Value) ->
     })
 }
 
-/// Pulls the image of a CatalogSource. `unread`: why its pull secrets are not used.
+/// Pulls the image of a CatalogSource. `unread` receives the reason why its pull secrets are not used.
 async fn fetch_image(
     api: &Api,
     images: &image::Options,
@@ -62,10 +62,10 @@ async fn fetch_image(
     Ok(Fetched::Image(Box::new((location, content))))
 }
 
-/// How many packages a CatalogSource has.
+/// Returns the number of packages of a CatalogSource.
 ///
 /// # Errors
-/// As [`fetch`]; or what was fetched cannot be read.
+/// As for [`fetch`]; or the content cannot be parsed.
 pub(crate) async fn packages(api: &Api, images: &image::Options, source: &Value) -> Result<usize, Error> {
     let content = match fetch(api, images, source).await? {
         Fetched::Snapshot(snapshot) => return Ok(snapshot.packages().len()),
@@ -93,7 +93,7 @@ async fn config_map(api: &Api, namespace: &str, name: &str) -> Result<Arc<Snapsh
 /// Reads the catalog that a registry serves at `host:port`.
 ///
 /// # Errors
-/// Nobody answers there, or with something else; or the address is known in a cluster only.
+/// The address resolves only inside the cluster, does not respond, or does not serve a catalog.
 pub(crate) async fn dial(address: &str) -> Result<Arc<Snapshot>, Error> {
     if let Err(source) = tokio::net::lookup_host(address).await {
         let is_of_cluster = service(address).is_some();
@@ -119,10 +119,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_address_that_only_the_cluster_knows_is_refused_with_a_way() {
+    async fn an_address_inside_the_cluster_is_refused_with_a_hint() {
         let error = dial("market.olm.svc.cluster.local.invalid:50051").await.unwrap_err();
         let error = crate::cli::CliError::from(error);
-        assert!(error.message.contains("in its cluster only"), "{error}");
+        assert!(error.message.contains("only inside its cluster"), "{error}");
         assert!(error.hints.join("; ").contains("kubectl port-forward -n olm service/market 50051:50051"));
         let error = dial("127.0.0.1:1").await.unwrap_err();
         assert!(error.to_string().starts_with("no catalog at 127.0.0.1:1: "), "{error}");

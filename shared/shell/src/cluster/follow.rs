@@ -1,4 +1,4 @@
-//! One object, followed from change to change.
+//! Follows the changes of one object.
 
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
@@ -9,11 +9,11 @@ use super::api::{Api, WatchEvent};
 use super::decode;
 use super::watcher::{Step, Watcher};
 
-/// What was seen of an object: how it is, that it is not there, or why nobody can tell.
+/// An observation of an object: its content, that it does not exist, or why its state is unknown.
 pub(crate) type Sight = Result<Option<Value>, Status>;
 
-/// Follows an object: how it is now comes first, then every change. A refusal that lasts ends it; other trouble is told, and passes.
-/// It ends with its receiver.
+/// Follows an object: sends its current state, then every change. A permanent refusal ends the stream; other errors are sent and retried.
+/// The task ends when the receiver is dropped.
 pub(crate) fn follow(api: &Api, target: ObjectRef) -> mpsc::UnboundedReceiver<Sight> {
     let (sender, receiver) = mpsc::unbounded_channel();
     let api = api.clone();
@@ -27,7 +27,7 @@ pub(crate) fn follow(api: &Api, target: ObjectRef) -> mpsc::UnboundedReceiver<Si
     receiver
 }
 
-/// Does asking again not help?
+/// Returns whether a refusal is permanent, so that a retry does not help.
 pub(crate) fn lasts(refusal: &Status) -> bool {
     matches!(refusal.code, 401 | 403 | 404)
 }
@@ -40,7 +40,7 @@ async fn run(api: &Api, target: &ObjectRef, sender: &mpsc::UnboundedSender<Sight
             Step::Page(page) => page.readable().map(|(objects, _)| objects.into_iter().find(is_it)),
             Step::Event(WatchEvent::Added(object) | WatchEvent::Modified(object)) if is_it(&object) => Ok(Some(object)),
             Step::Event(WatchEvent::Deleted(object)) if is_it(&object) => Ok(None),
-            // It is there, but nobody can tell how it is.
+            // It exists, but its state is unknown.
             Step::Event(WatchEvent::Unreadable(object)) if is_it(&object.stub) => Err(decode::refusal(&object)),
             Step::Event(_) | Step::Watching => continue,
             Step::Failed(status) => Err(status),

@@ -1,9 +1,10 @@
-//! Which objects of the kinds that everybody uses concern us: those that OLM made, and those that are components of an operator.
+//! Selects the relevant objects of common kinds: objects that OLM created, and components of an operator.
 
 use olm_core::api::{labels, object};
 use serde_json::Value;
 
-/// Did OLM make it? By its labels, or because a ClusterServiceVersion owns it: versions of OLM before the label left it out.
+/// Returns whether OLM created an object, by its labels or by an owner of kind ClusterServiceVersion: old versions of OLM do not set the
+/// label.
 pub(crate) fn is_ours(json: &Value) -> bool {
     let owners = object::list(json, &["metadata", "ownerReferences"]);
     object::label(json, labels::MANAGED) == Some("true")
@@ -11,7 +12,7 @@ pub(crate) fn is_ours(json: &Value) -> bool {
         || owners.iter().any(|owner| object::text(owner, &["kind"]) == "ClusterServiceVersion")
 }
 
-/// Does a label make it a component of an Operator? Users may label what they like.
+/// Returns whether a label makes an object a component of an Operator. Users may label any object.
 pub(crate) fn is_component(json: &Value) -> bool {
     object::entries(json, &["metadata", "labels"]).any(|(key, _)| key.starts_with(labels::COMPONENT))
 }
@@ -23,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_and_owners_say_what_concerns_us() {
+    fn labels_and_owners_select_relevant_objects() {
         let of = |metadata: Value| {
             let object = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": metadata });
             (is_ours(&object), is_component(&object))

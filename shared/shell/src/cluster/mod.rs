@@ -1,30 +1,30 @@
-//! The live cluster: its objects into the World, the planner's actions to the API server.
+//! The live cluster: reads its objects into the World and executes the planner's actions against the API server.
 //!
 //! ```text
-//!   watch    list and watch of every kind that planning reads    --Event-->  live: Planner
-//!     copies   what is known of copied ClusterServiceVersions already
+//!   watch    lists and watches every kind that planning reads    --Event-->  live: Planner
+//!     copies   reads copied ClusterServiceVersions whose state is unknown
 //!   catalogs connections to registries                           --Event-->   |
-//!     endpoints  tells when the pods behind a Service are others
-//!   bundles  images of bundles, pulled when asked for            --Event-->   |
-//!     puller   as whom, for both
-//!   complaints  objects that cannot be read                      --+--> log, Events
-//!   execute  actions to requests, answers back to events         <--Work----  +  bounded concurrency
-//!     certificate  what Secrets of servers get
-//!   questions  what plans ask, answered in one place: by catalogs, bundles, discovery and schema_check
-//!   discovery  which kinds the API server serves                --Event-->  execute asks first
-//!   schema_check  reads whether custom resources fit a schema         --Event-->  execute asks
-//!   metrics  what is counted, for those who scrape
-//!   watcher  how each of them is listed, watched, resumed and listed anew
+//!     endpoints  detects that the pods behind a Service were replaced
+//!   bundles  bundle images, pulled on request                    --Event-->   |
+//!     puller   the credentials of both
+//!   complaints  reports objects that cannot be decoded           --+--> log, Events
+//!   execute  sends actions as requests, reports responses        <--Work----  +  bounded concurrency
+//!     certificate  issues serving certificates
+//!   questions  external facts for plans, from catalogs, bundles, discovery and schema_check
+//!   discovery  the kinds that the API server serves              --Event-->  first requested by execute
+//!   schema_check  validates custom resources against a schema    --Event-->  requested by execute
+//!   metrics  counters and gauges in the Prometheus format
+//!   watcher  list, watch, resume and relist of one query
 //!   follow   one object, for commands that wait
-//!   lease    who may write                                       <---may it?---  live, execute, api before every send
-//!     permit   until when; clock: which does not jump
-//!   warning  what the API server warns of in the headers of an answer
-//!   table    objects as the API server shows them
+//!   lease    leader election                                     <--checked before each write--  live, execute, api
+//!     permit   its validity; clock: monotonic and wall clock
+//!   warning  the Warning headers of responses
+//!   table    objects as rendered by the API server
 //!   api      requests with whole objects as JSON
-//!     decode   answers within bounds, and each object for itself
-//!   error    why catalogs and bundles cannot be read
-//!   request_error  what was asked of the API server, and how it was refused
-//!   backoff  pauses before something is tried again; supervise: after a panic, too
+//!     decode   size limits for responses, and decoding per object
+//!   error    errors of catalogs and bundles
+//!   request_error  errors of requests to the API server
+//!   backoff  pauses before retries; supervise: restarts after panics
 //! ```
 
 pub mod api;

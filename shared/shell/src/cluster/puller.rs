@@ -1,4 +1,4 @@
-//! As whom images are pulled for a cluster, and what is told of those that cannot be.
+//! The credentials with which images of a cluster are pulled.
 
 use olm_core::api::kinds;
 
@@ -6,7 +6,7 @@ use super::api::Api;
 use super::error::Error;
 use crate::image::{self, Credentials, Location};
 
-/// Pulls images that objects of a cluster name.
+/// Pulls images that objects of a cluster refer to.
 #[derive(Clone)]
 pub(crate) struct Puller {
     api: Api,
@@ -14,12 +14,13 @@ pub(crate) struct Puller {
 }
 
 impl Puller {
-    /// `options`: how, and as whom when there are no pull secrets, or they do not fit: with the user's own credentials only if they are lent.
+    /// Creates a puller. `options` contain the credentials that apply if no pull secret matches; the user's own credentials are used only
+    /// if the user permits it.
     pub(crate) fn new(api: Api, options: &image::Options) -> Self {
         Self { api, options: options.for_others() }
     }
 
-    /// Where an image is: in a registry, for nobody but the user of this machine may have its files read.
+    /// Parses an image reference. Only images in registries are permitted, because objects of a cluster must not refer to local files.
     pub(crate) fn location(reference: &str) -> Result<Location, Error> {
         match reference.parse::<Location>()? {
             location @ Location::Registry(_) => Ok(location),
@@ -27,8 +28,8 @@ impl Puller {
         }
     }
 
-    /// How to pull with pull secrets of a namespace: with what they say now, then with the user's own credentials if they are lent. A secret that is
-    /// missing may come later.
+    /// Returns the options to pull with pull secrets of a namespace in their current state, then with the user's own credentials if
+    /// permitted. A missing secret is no error, because it may be created later.
     pub(crate) async fn options(&self, namespace: &str, secrets: &[String]) -> Result<image::Options, Error> {
         let mut found = Vec::new();
         for name in secrets {
@@ -50,7 +51,8 @@ impl Puller {
         Ok(image::Options { credentials, ..self.options.clone() })
     }
 
-    /// The same for those who may not be allowed to read the pull secrets: then without them, and why.
+    /// Returns the same options for callers that may lack the permission to read the pull secrets: in this case without them, with the
+    /// error.
     pub(crate) async fn options_as_far_as(
         &self,
         namespace: &str,

@@ -1,7 +1,7 @@
-//! Answers what plans ask: facts that come from outside.
+//! Obtains the external facts that plans request.
 //!
-//! Catalogs and bundles are read for as long as they are asked for, and what they hold becomes known when it is there. What the API server
-//! alone can answer is asked while the question is executed. To ask is not to write: an audit asks as well.
+//! Catalogs and bundles are read for as long as plans request them, and their content is reported when it is available. Facts that only the
+//! API server has are read while the action is executed. None of these requests writes, so an audit executes them too.
 
 use olm_core::plan::{Action, Question};
 use olm_core::planner::{Event, Work};
@@ -15,7 +15,7 @@ use super::catalogs::Connections;
 use super::discovery::{self, Discoveries};
 use super::schema_check;
 
-/// What answers questions for as long as they are asked.
+/// The sources of external facts.
 pub(super) struct Questions {
     pub(super) catalogs: Connections,
     pub(super) bundles: Bundles,
@@ -27,7 +27,7 @@ impl Questions {
         Self { catalogs, bundles, discoveries: Discoveries::default() }
     }
 
-    /// Begins to answer the questions of a piece of work.
+    /// Starts to obtain the external facts that a piece of work requests.
     pub(super) fn begin(&mut self, work: &Work) {
         for action in &work.actions {
             let Action::Ask(question) = action else { continue };
@@ -44,14 +44,14 @@ impl Questions {
     }
 }
 
-/// Is all of the work to be executed by an audit: questions that are answered while they are executed?
+/// Returns whether an audit executes all of the work: requests of facts that are obtained during execution.
 pub(super) fn is_for_audit(work: &Work) -> bool {
     let is_executed =
         |action: &Action| matches!(action, Action::Ask(Question::CheckSchema(_) | Question::Discover { .. }));
     work.actions.iter().all(is_executed)
 }
 
-/// Answers a question that the API server alone can answer, before it ends.
+/// Obtains a fact that only the API server has, before it returns.
 pub(super) async fn answer(api: &Api, question: &Question, events: &mpsc::UnboundedSender<Event>) {
     match question {
         Question::CheckSchema(question) => {
@@ -61,7 +61,7 @@ pub(super) async fn answer(api: &Api, question: &Question, events: &mpsc::Unboun
                 let (api, question, key, events) = (api.clone(), question.clone(), key.clone(), events.clone());
                 tokio::spawn(async move {
                     if schema_check::changes(&api, &question, &since).await {
-                        // What was found may be so no longer. Here and below: the receiver is gone only when the process stops.
+                        // The result may be stale. Here and below: the receiver is dropped only when the process stops.
                         let _ = events.send(Event::Learned(key, None));
                     }
                 });

@@ -1,4 +1,4 @@
-//! A request of a command that the API server refused or did not answer.
+//! A request of a command that the API server refused or did not respond to.
 
 use std::fmt;
 
@@ -6,33 +6,33 @@ use olm_core::api::status::Status;
 
 use super::api::Resource;
 
-/// What was asked of the API server, and how it answered.
+/// A failed request to the API server, with its response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct RequestError {
-    /// The verb, as RBAC names it.
+    /// The RBAC verb.
     pub verb: &'static str,
-    /// The plural with its group, as in `installplans.operators.coreos.com`; or a path, as in `/version`.
+    /// The plural with its group, as in `installplans.operators.coreos.com`, or a path, as in `/version`.
     pub resource: String,
-    /// Where.
+    /// The namespaces of the request.
     pub place: Place,
-    /// The answer; code 0 when there was none.
+    /// The response; code 0 if there was none.
     #[source]
     pub status: Status,
 }
 
-/// Where objects are that a request is about.
+/// The namespaces that a request applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In no namespace.
+    /// The cluster scope.
     Cluster,
-    /// In all namespaces.
+    /// All namespaces.
     AllNamespaces,
-    /// In one namespace.
+    /// One namespace.
     Namespace(String),
 }
 
 impl RequestError {
-    /// About objects in a namespace, or in all when it is empty.
+    /// Creates an error about objects in a namespace, or in all namespaces if it is empty.
     pub fn new(verb: &'static str, resource: impl Into<String>, namespace: &str, status: Status) -> Self {
         let place = match namespace {
             "" => Place::AllNamespaces,
@@ -41,29 +41,30 @@ impl RequestError {
         Self { verb, resource: resource.into(), place, status }
     }
 
-    /// About a resource: in a namespace, or in all when it is empty, if its objects are in namespaces.
+    /// Creates an error about a resource: in a namespace, in all namespaces if it is empty, or in the cluster scope.
     pub(crate) fn about(verb: &'static str, resource: &Resource, namespace: &str, status: Status) -> Self {
         let error = Self::new(verb, resource.qualified(), namespace, status);
         if resource.namespaced { error } else { Self { place: Place::Cluster, ..error } }
     }
 
-    /// About what is in no namespace: an object of the cluster, or a path.
+    /// Creates an error about a cluster-scoped resource or a path.
     pub fn of_cluster(verb: &'static str, resource: impl Into<String>, status: Status) -> Self {
         Self { place: Place::Cluster, ..Self::new(verb, resource, "", status) }
     }
 
-    /// Is it that the kind is not served? Requests about single objects answer otherwise that there is no such object.
+    /// Returns whether the kind is not served. For other verbs, 404 means that the object does not exist.
     pub fn is_not_served(&self) -> bool {
         self.status.code == 404 && matches!(self.verb, "get" | "list" | "watch")
     }
 
-    /// Is it that the namespace is being deleted?
+    /// Returns whether the namespace is being deleted.
     pub fn is_of_terminating_namespace(&self) -> bool {
         is_terminating(&self.status)
     }
 }
 
-/// Does the API server refuse to create something because its namespace is being deleted? These are its words in every version.
+/// Returns whether the API server refuses to create an object because its namespace is being deleted. The text is the same in every version
+/// of Kubernetes.
 pub(crate) fn is_terminating(status: &Status) -> bool {
     status.message.contains("because it is being terminated")
 }

@@ -1,4 +1,4 @@
-//! Objects as the API server itself shows them: names, and what is to be said of each in a few words.
+//! Objects as rendered by the API server: names and the cells of a table.
 
 use olm_core::api::object::{self, Gvk};
 use olm_core::api::status::Status;
@@ -7,28 +7,28 @@ use serde_json::value::RawValue;
 
 use super::decode::{self, RawList, UNREADABLE};
 
-/// An object as the API server shows it in a table.
+/// A row of a table of the API server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
-    /// Its name.
+    /// The name of the object.
     pub name: String,
-    /// Its namespace; empty when it has none.
+    /// The namespace of the object; empty if it is cluster-scoped.
     pub namespace: String,
-    /// The titles of the columns, and what is in them.
+    /// The titles of the columns, with the cells.
     pub cells: Vec<(String, String)>,
 }
 
 /// A page of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TablePage {
-    /// The objects; without cells when the API server makes no tables.
+    /// The objects; without cells if the API server does not support tables.
     pub rows: Vec<Row>,
-    /// Token of the next page, empty at the end.
+    /// The token of the next page; empty at the end.
     pub next: String,
 }
 
 impl TablePage {
-    /// Reads an answer, which is a list when the API server makes no tables. Of a row that cannot be read only the names are known.
+    /// Reads a response, which is a list if the API server does not support tables. A row that cannot be decoded has only names.
     pub(super) fn from_list(answer: &RawList<'_>, gvk: &Gvk) -> Result<Self, Status> {
         let read = |raw: &RawValue| serde_json::from_str::<Value>(raw.get());
         let columns = answer.columns.map(read).transpose();
@@ -57,7 +57,7 @@ impl TablePage {
     }
 }
 
-/// An object, or as much of it as can be read.
+/// Returns an object, or the part of it that can be decoded.
 fn named(raw: &RawValue, gvk: &Gvk) -> Value {
     decode::item(raw.get(), gvk).unwrap_or_else(|object| object.stub)
 }

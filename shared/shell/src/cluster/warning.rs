@@ -1,22 +1,22 @@
-//! What the API server warns of: the header `Warning` (RFC 7234 §5.5), as Kubernetes writes it. Webhooks of others warn there, too.
+//! Warnings of the API server: the header `Warning` (RFC 7234 §5.5), as Kubernetes writes it. Admission webhooks add warnings too.
 
 use http::HeaderMap;
 use http::header::WARNING;
 use olm_core::visible::one_line;
 
-/// How many warnings of one answer are kept.
+/// The maximum number of warnings that are stored per response.
 const MOST: usize = 20;
 
-/// How many characters of each.
+/// The maximum number of characters of a warning.
 const LONGEST: usize = 512;
 
-/// Stands for warnings about a Secret.
-pub(super) const ABOUT_SECRET: &str = "there is a warning, which is not shown, for it may quote the Secret";
+/// Replaces warnings about a Secret.
+pub(super) const ABOUT_SECRET: &str = "there is a warning, which is not shown because it may quote the Secret";
 
-/// The code of the warnings that are for people to read.
+/// The code of warnings for users.
 const MISCELLANEOUS: &str = "299";
 
-/// The warnings of an answer: the first of them, cut, with harmless characters only.
+/// Returns the first warnings of a response, truncated and without control characters.
 pub(super) fn given(headers: &HeaderMap, is_about_secret: bool) -> Vec<String> {
     let values = headers.get_all(WARNING).iter().filter_map(|value| std::str::from_utf8(value.as_bytes()).ok());
     let mut given = values.flat_map(texts).map(|text| shown(&text));
@@ -33,7 +33,7 @@ fn shown(text: &str) -> String {
     }
 }
 
-/// The texts in the value of such a header: `299 - "text" "date", 299 - "text"`. What is not written like that ends it.
+/// Returns the texts in the value of such a header: `299 - "text" "date", 299 - "text"`. Stops at a syntax error.
 fn texts(header: &str) -> Vec<String> {
     let mut texts = Vec::new();
     let mut rest = header.trim_start();
@@ -53,7 +53,7 @@ fn texts(header: &str) -> Vec<String> {
     texts
 }
 
-/// The text of a quoted string, and what follows it.
+/// Returns the text of a quoted string and the rest of the input.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut characters = text.strip_prefix('"')?.char_indices();
     let mut unquoted = String::new();
