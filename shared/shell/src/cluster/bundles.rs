@@ -1,4 +1,4 @@
-//! The images of bundles of a live cluster: pulled when a plan asks for it. When to try again is for plans to say.
+//! The bundle images of a live cluster, pulled at the request of a plan. Plans also decide when to retry.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::puller::Puller;
 use super::supervise::guarded;
 use crate::registry;
 
-/// How many bundle images are pulled at a time for each namespace: a slow registry holds up the one that uses it.
+/// The maximum number of concurrent pulls of bundle images per namespace. A slow registry delays only the namespace that uses it.
 const AT_A_TIME: usize = 4;
 
-/// Bundle images on their way.
+/// The pulls of bundle images.
 pub(super) struct Bundles {
     puller: Puller,
     hint: Hint,
@@ -33,7 +33,7 @@ impl Bundles {
         Self { puller, hint, events, slots: BTreeMap::new(), tasks: BTreeMap::new() }
     }
 
-    /// Begins an attempt, and tells the planner of it now and when it has ended.
+    /// Starts an attempt and reports its start and its end to the planner.
     pub(super) fn unpack(&mut self, image: &BundleImage, begun: &Unpacking) {
         self.end(image);
         learn(&self.events, image, Some(begun.clone()));
@@ -43,7 +43,7 @@ impl Bundles {
         let task = tokio::spawn(async move {
             // The semaphore is never closed.
             let _slot = slots.acquire().await;
-            // What panics once may not the next time: plans say when that is.
+            // A retry after a panic may succeed: plans decide when to retry.
             let unpacked = guarded(pull(&puller, &asked, &begun.secrets)).await.map_err(Error::from).flatten();
             let unpacked = unpacked.unwrap_or_else(|error| error.unpacked(hint));
             learn(&events, &asked, Some(begun.end(Timestamp::now(), unpacked)));
@@ -51,7 +51,7 @@ impl Bundles {
         self.tasks.insert(image.clone(), task);
     }
 
-    /// Gives an image up.
+    /// Cancels the attempt for an image.
     pub(super) fn forget(&mut self, image: &BundleImage) {
         self.end(image);
         learn(&self.events, image, None);
@@ -71,7 +71,7 @@ impl Drop for Bundles {
 }
 
 fn learn(events: &mpsc::UnboundedSender<Event>, image: &BundleImage, unpacking: Option<Unpacking>) {
-    // The receiver is gone only when the process stops.
+    // The receiver is dropped only when the process stops.
     let _ = events.send(Event::Learned(FactKey::Bundle(image.clone()), unpacking.map(Fact::Bundle)));
 }
 
@@ -94,7 +94,7 @@ mod tests {
         BundleImage { namespace, catalog_namespace, catalog, image: reference.to_owned() }
     }
 
-    /// Without pull secrets nobody asks the API server anything.
+    /// Without pull secrets there are no requests to the API server.
     fn bundles() -> (Bundles, mpsc::UnboundedReceiver<Event>) {
         crate::tls::install_crypto_provider();
         let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_attempt_is_told_when_it_begins_and_when_it_ends() {
+    async fn the_start_and_end_of_an_attempt_are_reported() {
         let (mut bundles, mut seen) = bundles();
         let begun =
             Unpacking { secrets: Vec::new(), since: Timestamp::UNIX_EPOCH, attempts: 3, running: true, ended: None };
@@ -123,9 +123,9 @@ mod tests {
         ] {
             bundles.unpack(&image(reference), &begun);
             assert_eq!(learned(&mut seen).await, (image(reference), Some(begun.clone())));
-            let (told, ended) = learned(&mut seen).await;
+            let (of, ended) = learned(&mut seen).await;
             let ended = ended.unwrap();
-            assert_eq!((told, ended.running, ended.attempts), (image(reference), false, 3));
+            assert_eq!((of, ended.running, ended.attempts), (image(reference), false, 3));
             match ended.ended.unwrap().1 {
                 Later(message) if reference.starts_with("127") => assert!(message.contains(words), "{message}"),
                 Refused(message) => assert!(message.contains(words), "{message}"),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_given_up_is_not_told_any_more() {
+    async fn a_cancelled_attempt_is_not_reported() {
         let (mut bundles, mut seen) = bundles();
         let begun =
             Unpacking { secrets: Vec::new(), since: Timestamp::UNIX_EPOCH, attempts: 1, running: true, ended: None };
@@ -148,7 +148,7 @@ mod tests {
         assert!(seen.recv().await.is_none());
     }
 
-    /// A registry that wants a token and gives one that fits into no header.
+    /// A registry that requires a token and issues one that is not valid in a header.
     async fn registry_with_a_token_of_two_lines() -> String {
         use axum::http::{StatusCode, header};
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_that_no_header_can_have_is_told() {
+    async fn a_token_that_is_not_valid_in_a_header_is_reported() {
         let registry = registry_with_a_token_of_two_lines().await;
         let (mut bundles, mut seen) = bundles();
         bundles.puller = Puller::new(
@@ -174,7 +174,7 @@ mod tests {
         bundles.unpack(&image(&format!("{registry}/garden/rose:1")), &begun);
         learned(&mut seen).await;
         let (_, ended) = learned(&mut seen).await;
-        let Later(message) = ended.unwrap().ended.unwrap().1 else { panic!("it may be mended") };
+        let Later(message) = ended.unwrap().ended.unwrap().1 else { panic!("a retry may succeed") };
         assert!(message.contains("characters that no header can have"), "{message}");
     }
 }

@@ -1,6 +1,6 @@
 //! The catalogs of the live cluster: local directories, connections to registries, and images and ConfigMaps that are read directly.
 //!
-//! *Guarantee.* What was read whole stays until there is something newer, whatever becomes of its source.
+//! *Guarantee.* Content that was read completely stays until there is newer content, even if its source fails.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,24 +30,25 @@ use crate::registry::image::CatalogImage;
 use crate::registry::local::{CatalogDirectory, first_findings};
 use crate::registry::share::{Quota, Share, Shares};
 
-/// Most CatalogSources that are read in one namespace but the global one: each takes a connection, and so a file.
+/// The maximum number of CatalogSources that are read in each namespace except the global one: each takes a connection and thus a file
+/// descriptor.
 const MOST_CATALOGS: usize = 100;
 
-/// Pauses after an image could not be pulled: the first, and the longest.
+/// The first and the longest pause after a failed pull of an image.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(5));
 
-/// Catalogs before the loop starts: the local directories, read.
+/// The catalogs before the loop starts, with the content of the local directories.
 pub struct Catalogs {
     local: Vec<(FactKey, Arc<Snapshot>)>,
-    /// The namespace whose catalogs every namespace sees.
+    /// The namespace of the global catalogs.
     global: String,
     images: image::Options,
     hint: Hint,
 }
 
 impl Catalogs {
-    /// Reads the directories of `--catalog`. A catalog without a namespace is one of the global namespace. `images` says how
-    /// catalog images are pulled.
+    /// Reads the directories of `--catalog`. A catalog without a namespace belongs to the global namespace. `images`: options for pulling
+    /// catalog images.
     ///
     /// # Errors
     /// A directory cannot be read.
@@ -67,21 +68,21 @@ impl Catalogs {
         Ok(Self { local, global: global.to_owned(), images, hint })
     }
 
-    /// What to try after an error, for messages.
+    /// Returns the function that returns hints for errors.
     pub(super) fn hint(&self) -> Hint {
         self.hint
     }
 
-    /// Pulls bundle images as catalog images are pulled.
+    /// Returns a puller for bundle images with the options of catalog images.
     pub(super) fn puller(&self, api: &Api) -> Puller {
         Puller::new(api.clone(), &self.images)
     }
 
-    /// Tells the planner of the local catalogs, and makes connections from now on.
+    /// Sends the local catalogs to the planner and returns the manager of connections.
     pub(super) fn start(self, api: Api, events: mpsc::UnboundedSender<Event>, metrics: Metrics) -> Connections {
         for (key, snapshot) in self.local {
             let fact = CatalogFact::local(snapshot, Timestamp::now());
-            // The receiver is gone only when the process stops.
+            // The receiver is dropped only when the process stops.
             let _ = events.send(Event::Learned(key, Some(Fact::Catalog(fact))));
         }
         let Self { global, images, hint, .. } = self;
@@ -90,13 +91,13 @@ impl Catalogs {
     }
 }
 
-/// What is read for CatalogSources, by their namespace and name.
+/// The connections of CatalogSources, by namespace and name.
 pub(super) struct Connections {
     api: Api,
     global: String,
     images: image::Options,
     hint: Hint,
-    /// For the catalogs of all other namespaces.
+    /// The quota of the catalogs of all namespaces except the global one.
     tenants: Quota,
     events: mpsc::UnboundedSender<Event>,
     metrics: Metrics,
@@ -104,13 +105,13 @@ pub(super) struct Connections {
     connected: BTreeMap<(String, String), Connection>,
 }
 
-/// The thread that reads what tenants' catalogs hold: however much that is, the thread of the watches does not wait. Requests to the API
-/// server stay with that one, or a connection that all share could come to depend on this one.
+/// The thread that parses the catalogs of tenants, so that large catalogs do not delay the thread of the watches. Requests to the API
+/// server stay on that thread: otherwise a shared connection could depend on this one.
 #[derive(Default)]
 struct TenantRuntime(Option<Runtime>);
 
 impl TenantRuntime {
-    /// Where to spawn the tasks, on the thread of the caller if there can be no other.
+    /// Returns the runtime for the tasks: the caller's, if no thread can be started.
     fn handle(&mut self) -> Handle {
         let begin = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         if self.0.is_none() {
@@ -122,7 +123,7 @@ impl TenantRuntime {
 
 impl Drop for TenantRuntime {
     fn drop(&mut self) {
-        // Waiting for its tasks is not allowed within a task.
+        // A task must not block until the runtime has ended.
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
         }
@@ -141,23 +142,23 @@ impl Drop for Connection {
     }
 }
 
-/// What is seen of a catalog.
+/// The observed state of a catalog.
 #[derive(Clone, Debug)]
 struct Observed {
     state: ConnectionState,
-    /// How many connections were made until now.
+    /// The number of connections so far.
     connections: u64,
-    /// How often the content was asked for until now.
+    /// The number of reads of the content so far.
     reads: u64,
     snapshot: Option<Arc<Snapshot>>,
-    /// The memory that it has taken of what several have together.
+    /// The share of the memory quota that the content takes.
     share: Option<Arc<Share>>,
     error: Option<String>,
     config_map: Option<(String, String)>,
 }
 
 impl Connections {
-    /// Reads a target, in place of another that the catalog had before, whose content stays until there is other content.
+    /// Reads a target instead of the catalog's previous one, whose content stays until there is new content.
     pub(super) fn connect(&mut self, namespace: &str, name: &str, target: &Target) {
         let key = (namespace.to_owned(), name.to_owned());
         let before = self.connected.remove(&key).map(|c| c.observed.borrow().clone());
@@ -182,9 +183,9 @@ impl Connections {
         }
         let refresh = Arc::new(Notify::new());
         let reader = match target {
-            // It was read when the process started.
+            // It was read at the start of the process.
             Target::Directory => return,
-            // Its sender stays, or there would be nothing to report.
+            // The sender must stay alive so that the error is reported.
             _ if tenant.is_some() && others >= MOST_CATALOGS => tokio::spawn(async move { sender.closed().await }),
             Target::Address(address) => {
                 let (api, address, refresh) = (self.api.clone(), address.clone(), refresh.clone());
@@ -234,25 +235,25 @@ impl Connections {
         let (seen, target, events) = (observed.clone(), target.clone(), self.events.clone());
         let metrics = self.metrics.clone();
         let begin = move || report(seen.clone(), fact_key.clone(), target.clone(), events.clone(), metrics.clone());
-        // It is told by `guarded`; there is nobody else who could be told.
+        // `guarded` logs the error; there is no other place to report it.
         let reporter = tokio::spawn(supervised(begin, |_| ()));
         self.connected.insert(key, Connection { observed, refresh, tasks: vec![reader, reporter] });
     }
 
-    /// Looks whether there is other content now.
+    /// Checks for new content.
     pub(super) fn refresh(&self, namespace: &str, name: &str) {
         if let Some(connection) = self.connected.get(&(namespace.to_owned(), name.to_owned())) {
             connection.refresh.notify_one();
         }
     }
 
-    /// Closes the connection and forgets the catalog.
+    /// Closes the connection and removes the catalog.
     pub(super) fn disconnect(&mut self, namespace: &str, name: &str) {
         self.connected.remove(&(namespace.to_owned(), name.to_owned()));
         let _ = self.events.send(Event::Learned(FactKey::Catalog(namespace.to_owned(), name.to_owned()), None));
     }
 
-    /// Has every catalog either delivered its content or failed?
+    /// Returns whether every catalog has either delivered its content or failed.
     pub(super) fn are_settled(&self) -> bool {
         self.connected.values().all(|connection| {
             let seen = connection.observed.borrow();
@@ -261,7 +262,7 @@ impl Connections {
     }
 }
 
-/// Makes known why there is no newer content.
+/// Records why there is no newer content.
 fn failed(sender: &watch::Sender<Observed>, error: String) {
     sender.send_modify(|o| {
         o.state = ConnectionState::TransientFailure;
@@ -269,7 +270,7 @@ fn failed(sender: &watch::Sender<Observed>, error: String) {
     });
 }
 
-/// Reads a registry for as long as the task runs.
+/// Reads a registry until the task is aborted.
 async fn dial(
     cluster: Api,
     address: String,
@@ -297,7 +298,7 @@ async fn dial(
             }
         });
         tokio::select! {
-            // Whoever reads it has ended, which it does only when it fails.
+            // The client ends only on a failure.
             changed = seen.changed() => changed.map_err(|_| Error::Ended)?,
             () = refresh.notified() => client.refresh(),
             () = backends.replaced() => client.reconnect(),
@@ -305,18 +306,18 @@ async fn dial(
     }
 }
 
-/// Reads an image, again when it is asked to, or when that failed.
+/// Reads an image, and again on request or after a failure.
 struct ImageReader {
     puller: Puller,
     namespace: String,
-    /// What limits it, unless it is one of the global namespace.
+    /// Its quota, unless it belongs to the global namespace.
     tenant: Option<Quota>,
     catalog_dir: Option<String>,
     secrets: Vec<String>,
     refresh: Arc<Notify>,
     sender: watch::Sender<Observed>,
     hint: Hint,
-    /// The image that the content is of: its files may be read later.
+    /// The image of the current content, whose files may be read later.
     held: Option<(Content, Option<Share>)>,
 }
 
@@ -381,7 +382,7 @@ impl ImageReader {
     }
 }
 
-/// Reads a ConfigMap, and again whenever it changes.
+/// Reads a ConfigMap, and again after every change.
 async fn follow(
     api: Api,
     namespace: String,
@@ -424,7 +425,7 @@ async fn follow(
         let parsed = runtime.spawn(async move { catalog::config_map(&config_map) }).await;
         let read = parsed.unwrap_or_else(|e| Err(e.to_string())).and_then(|(snapshot, bytes)| {
             let mut share = tenant.as_ref().map(|quota| quota.shares(&namespace).memory);
-            // What is there takes its part until the new one replaces it.
+            // The current content keeps its share until the new content replaces it.
             share.as_mut().map_or(Ok(()), |share| share.take(bytes)).map_err(|full| full.to_string())?;
             Ok((snapshot, share.map(Arc::new)))
         });
@@ -445,7 +446,7 @@ async fn follow(
     }
 }
 
-/// Turns what is seen into facts, until nobody listens.
+/// Sends observations as facts until the receiver is dropped.
 async fn report(
     mut seen: watch::Receiver<Observed>,
     key: FactKey,

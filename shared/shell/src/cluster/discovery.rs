@@ -1,13 +1,13 @@
-//! Keeps known which kinds the API server serves in the versions of groups that a plan reads.
+//! Tracks the kinds that the API server serves in the group versions that a plan reads.
 //!
 //! ```text
-//!   Question::Discover --> ask, at once                          --Learned-->  Planner
-//!   a CustomResourceDefinition or APIService of the group changes --> ask again, soon and some times more: discovery follows later
-//!   nothing changes                                               --> ask again, every minute
-//!   no plan reads it any more                                     --> it is forgotten
+//!   Question::Discover                                             --> request at once                      --Learned-->  Planner
+//!   a CustomResourceDefinition or APIService of the group changes  --> several requests, because discovery lags behind
+//!   nothing changes                                                --> a request every minute
+//!   no plan reads the group version any more                       --> it is removed
 //! ```
 //!
-//! One request a version of a group, however many kinds the cluster has. Without a reader there are no requests.
+//! There is one request per group version, independent of the number of kinds in the cluster. Without a reader there are no requests.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,8 +19,8 @@ use tokio::time::Instant;
 
 use super::api::Api;
 
-/// How long after a change the API server is asked, each time counted from the time before: an API is served some moments after its
-/// definition says so.
+/// The pauses before the requests after a change, each counted from the previous request: an API is served shortly after its definition was
+/// accepted.
 const SOON: [Duration; 5] = [
     Duration::from_millis(250),
     Duration::from_secs(1),
@@ -29,38 +29,38 @@ const SOON: [Duration; 5] = [
     Duration::from_secs(30),
 ];
 
-/// So many of them, and what a definition brings is expected to be told.
+/// The number of these requests after which discovery is expected to include a changed definition.
 const SETTLED: usize = 3;
 
-/// How often the API server is asked when nothing is seen to change: its own kinds come and go with its version and its flags.
+/// The interval of requests without observed changes: built-in kinds depend on the version and the flags of the API server.
 const REFRESH: Duration = Duration::from_mins(1);
 
-/// kubectl's words for an aggregated API that does not answer.
+/// The message of kubectl for an aggregated API that is unavailable.
 const AWAY: &str = "the server is currently unable to handle the request";
 
-/// A group and a version of it.
+/// A group and one of its versions.
 pub(super) type Version = (String, String);
 
-/// When a version of a group is asked for next.
+/// The next request for a group version.
 struct Due {
     at: Instant,
-    /// How many of [`SOON`] are over.
+    /// The number of pauses of [`SOON`] that have passed.
     step: usize,
 }
 
-/// The versions of groups that are kept known.
+/// The group versions that are tracked.
 #[derive(Default)]
 pub(super) struct Discoveries(BTreeMap<Version, Due>);
 
 impl Discoveries {
-    /// Keeps a version of a group known from now on. Who executes the question asks for the first time.
+    /// Tracks a group version from now on. The execution of the question sends the first request.
     pub(super) fn keep(&mut self, group: &str, version: &str, now: Instant) {
-        // The answer may be of the time just before a change that was seen before this question.
+        // The response may predate a change that was observed before this question.
         let first = Due { at: now + SOON[0], step: 0 };
         self.0.entry((group.to_owned(), version.to_owned())).or_insert(first);
     }
 
-    /// Takes note of a change that may change what is served.
+    /// Schedules requests after an event that may change the kinds that are served.
     pub(super) fn heed(&mut self, event: &Event, now: Instant) {
         let concerns: &dyn Fn(&str) -> bool = match event {
             Event::Applied(object) | Event::Deleted(object) if serves(&GroupKind::from_object(object)) => {
@@ -71,23 +71,23 @@ impl Discoveries {
         };
         for ((group, _), due) in &mut self.0 {
             if concerns(group) {
-                // One that is due before that stays: a definition that changes all the time does not put it off.
+                // An earlier due time stays: a definition that changes constantly must not postpone the request.
                 *due = Due { at: due.at.min(now + SOON[0]), step: 0 };
             }
         }
     }
 
-    /// Is what changed a moment ago told by now?
+    /// Returns whether recent changes are expected to be visible in discovery.
     pub(super) fn are_settled(&self) -> bool {
         self.0.values().all(|due| due.step >= SETTLED)
     }
 
-    /// When the next one is due.
+    /// Returns when the next request is due.
     pub(super) fn due(&self) -> Option<Instant> {
         self.0.values().map(|due| due.at).min()
     }
 
-    /// What is to be asked for now. What is not read any more is forgotten.
+    /// Returns the group versions to request now. Removes those that no plan reads any more.
     pub(super) fn take(&mut self, is_read: impl Fn(&FactKey) -> bool, now: Instant) -> Vec<Version> {
         let mut versions = Vec::new();
         self.0.retain(|version, due| {
@@ -106,11 +106,11 @@ impl Discoveries {
     }
 }
 
-/// Asks the API server which kinds it serves in a version of a group.
+/// Requests the kinds that the API server serves in a group version.
 pub(super) async fn discover(api: Api, version: Version) -> Event {
     let discovery = match api.kinds(&version.0, &version.1).await {
         Ok(kinds) => Discovery::new(kinds),
-        // An aggregated API that is away; its answer is no Kubernetes object.
+        // An aggregated API is unavailable; the response is not a Kubernetes object.
         Err(refusal) if refusal.code == 503 => Discovery::failed(AWAY),
         Err(refusal) => Discovery::failed(refusal.message.trim()),
     };
@@ -121,7 +121,7 @@ fn key((group, version): &Version) -> FactKey {
     FactKey::Discovery(group.clone(), version.clone())
 }
 
-/// Does an object of that kind bring kinds?
+/// Returns whether objects of that kind define kinds.
 fn serves(kind: &GroupKind) -> bool {
     [kind::CUSTOM_RESOURCE_DEFINITION, kind::API_SERVICE].contains(kind)
 }
@@ -138,7 +138,7 @@ mod tests {
         }))
     }
 
-    /// How long until it is asked again, and when that is.
+    /// Returns the pause until the next request, and when it is due.
     fn next(discoveries: &mut Discoveries, now: Instant) -> (Duration, Instant) {
         let due = discoveries.due().unwrap();
         assert_eq!(discoveries.take(|_| true, due), [("garden".to_owned(), "v1".to_owned())]);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_asked_for_soon_after_a_change_and_every_minute_after_that() {
+    fn discovery_is_requested_soon_after_a_change_and_then_every_minute() {
         let (mut discoveries, mut now) = (Discoveries::default(), Instant::now());
         discoveries.heed(&definition("garden"), now);
         assert_eq!(discoveries.due(), None);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_that_changes_all_the_time_does_not_put_it_off() {
+    fn a_definition_that_changes_constantly_does_not_postpone_requests() {
         let (mut discoveries, now) = (Discoveries::default(), Instant::now());
         discoveries.keep("garden", "v1", now);
         for part in 1..10 {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_read_any_more_is_forgotten() {
+    fn group_versions_that_no_plan_reads_are_removed() {
         let (mut discoveries, now) = (Discoveries::default(), Instant::now());
         discoveries.keep("garden", "v1", now);
         assert_eq!(discoveries.take(|_| false, now), []);

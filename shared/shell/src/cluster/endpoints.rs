@@ -1,5 +1,5 @@
-//! Which pods stand behind the Service of a catalog: when they are replaced, a connection leads nowhere, and nothing else may say so for
-//! as long as the network keeps it.
+//! The pods behind the Service of a catalog. After they were replaced, a connection leads nowhere, and the network may not report it for a
+//! long time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::watcher::{Step, Watcher};
 
 /// Watches the pods behind the Service at an address.
 pub(super) struct Watch {
-    /// `None`: the address is not of a Service, or EndpointSlices may not be read.
+    /// `None`: the address does not belong to a Service, or reading EndpointSlices is forbidden.
     watcher: Option<Watcher>,
     address: String,
     backends: Backends,
@@ -27,12 +27,12 @@ impl Watch {
         Self { watcher, address: address.to_owned(), backends: Backends::default() }
     }
 
-    /// Resolves when the pods were replaced; never where that cannot be known.
+    /// Resolves when the pods were replaced; never if that cannot be determined.
     pub(super) async fn replaced(&mut self) {
         while let Some(watcher) = &mut self.watcher {
             match watcher.next().await {
                 Step::Failed(refusal) if matches!(refusal.code, 401 | 403) => {
-                    tracing::debug!(self.address, "what stands behind the Service is not followed: {refusal}");
+                    tracing::debug!(self.address, "not watching the EndpointSlices of the Service: {refusal}");
                     self.watcher = None;
                 }
                 step => {
@@ -46,7 +46,7 @@ impl Watch {
     }
 }
 
-/// Namespace, name and port of the Service that an address in a cluster is of.
+/// Returns namespace, name and port of the Service of an address inside a cluster.
 pub(crate) fn service(address: &str) -> Option<(&str, &str, &str)> {
     let (host, port) = address.rsplit_once(':')?;
     let mut parts = host.split('.');
@@ -55,19 +55,19 @@ pub(crate) fn service(address: &str) -> Option<(&str, &str, &str)> {
     (!is_address && matches!(parts.next(), None | Some("svc"))).then_some((namespace, service, port))
 }
 
-/// The pods behind a Service that are ready.
+/// The ready pods behind a Service.
 #[derive(Default)]
 struct Backends {
-    /// By the EndpointSlice that names them.
+    /// The ready pods, by EndpointSlice.
     ready: BTreeMap<String, BTreeSet<String>>,
-    /// The pages of a list so far.
+    /// The pages of an incomplete list.
     listing: BTreeMap<String, BTreeSet<String>>,
-    /// Those that a connection may be to: the last that there were. `None`: nothing was listed yet.
+    /// The pods that a connection may lead to: the last non-empty set. `None`: nothing was listed yet.
     serving: Option<BTreeSet<String>>,
 }
 
 impl Backends {
-    /// Takes in what was observed. Was any of those replaced that a connection may be to?
+    /// Processes an observation. Returns whether a pod was replaced that a connection may lead to.
     fn take(&mut self, step: Step) -> bool {
         let read = |slice: &Value| (object::name(slice).to_owned(), ready_in(slice));
         match step {
@@ -96,7 +96,7 @@ impl Backends {
                 self.serving = Some(ready);
                 false
             }
-            // One that is not ready for a while is no other.
+            // A pod that is temporarily not ready is not replaced.
             Some(_) if ready.is_empty() => false,
             Some(serving) => {
                 let replaced = serving.is_empty() || !serving.is_subset(&ready);
@@ -107,7 +107,7 @@ impl Backends {
     }
 }
 
-/// The uids of the pods of an EndpointSlice that are ready; addresses, where there are no pods.
+/// Returns the UIDs of the ready pods of an EndpointSlice; the addresses of endpoints without pods.
 fn ready_in(slice: &Value) -> BTreeSet<String> {
     let endpoints = object::list(slice, &["endpoints"]).iter();
     let ready = endpoints.filter(|endpoint| endpoint["conditions"]["ready"] != false);
@@ -139,36 +139,36 @@ mod tests {
         Step::Page(Page { objects: slices, unreadable, resource_version, next })
     }
 
-    /// Whether each of these steps tells of a replacement.
-    fn told(steps: Vec<Step>) -> Vec<bool> {
+    /// Returns for each step whether it reports a replacement.
+    fn reported(steps: Vec<Step>) -> Vec<bool> {
         let mut backends = Backends::default();
         steps.into_iter().map(|step| backends.take(step)).collect()
     }
 
     #[test]
-    fn a_pod_that_takes_the_place_of_another_is_told() {
+    fn a_replaced_pod_is_reported() {
         let one = |pods: &[(&str, bool)]| Step::Event(WatchEvent::Modified(slice("a", pods)));
         let listed = |pods: &[(&str, bool)]| vec![page(vec![slice("a", pods)]), Step::Watching];
         let after = |pods, rest: Vec<Step>| {
             let mut events = listed(pods);
             events.extend(rest);
-            let told = told(events);
-            assert_eq!(told[..2], [false; 2], "what is listed first is what was dialled");
-            told[2..].to_vec()
+            let reported = reported(events);
+            assert_eq!(reported[..2], [false; 2], "the first list is not a replacement");
+            reported[2..].to_vec()
         };
         assert_eq!(after(&[("old", true)], vec![one(&[("old", false)]), one(&[("new", true)])]), [false, true]);
         assert_eq!(after(&[("old", true)], vec![one(&[("old", false)]), one(&[("old", true)])]), [false, false]);
-        // It comes before the other goes.
+        // The new pod is ready before the old one is removed.
         let both = [("old", true), ("new", true)];
         assert_eq!(after(&[("old", true)], vec![one(&both), one(&[("new", true)])]), [false, true]);
-        // There was none before.
+        // There was no pod before.
         assert_eq!(after(&[], vec![one(&[("new", false)]), one(&[("new", true)])]), [false, true]);
-        // The slice goes with the Service.
+        // The slice is deleted with the Service.
         assert_eq!(
             after(&[("old", true)], vec![Step::Event(WatchEvent::Deleted(slice("a", &[]))), one(&[("new", true)])]),
             [false, true]
         );
-        // A list that is made again says what happened meanwhile.
+        // A new list contains the changes since the last one.
         assert_eq!(after(&[("old", true)], listed(&[("old", true)])), [false; 2]);
         assert_eq!(after(&[("old", true)], listed(&[("new", true)])), [true, false]);
     }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_may_not_read_them_is_left_alone() {
+    async fn a_forbidden_watch_is_not_retried() {
         let api = |code: u16| {
             let service = tower::service_fn(move |_: http::Request<kube::client::Body>| {
                 let refusal = json!({ "kind": "Status", "code": code, "message": "no" }).to_string();
@@ -196,12 +196,12 @@ mod tests {
             let mut watch = Watch::new(api(code), "main.olm.svc:50051");
             let replaced = tokio::time::timeout(std::time::Duration::from_millis(200), watch.replaced()).await;
             assert!(replaced.is_err());
-            assert_eq!(watch.watcher.is_some(), watches, "any other error may pass");
+            assert_eq!(watch.watcher.is_some(), watches, "other errors are retried");
         }
     }
 
     #[test]
-    fn addresses_of_services_are_known() {
+    fn addresses_of_services_are_recognized() {
         assert_eq!(service("market.olm.svc:50051"), Some(("olm", "market", "50051")));
         assert_eq!(service("market.olm.svc.cluster.local:1"), Some(("olm", "market", "1")));
         assert_eq!(service("market.olm:1"), Some(("olm", "market", "1")));

@@ -1,4 +1,4 @@
-//! Checks the custom resources of the cluster against schemas, page by page.
+//! Validates the custom resources of the cluster against schemas, page by page.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use olm_core::structural::{SchemaCheck, SchemaCheckResult, SchemaChecker};
 use super::api::{Api, Depth, ListQuery, Resource, WatchEvent};
 use super::decode;
 
-/// How often a list is begun anew because its pages became too old to go on with.
+/// The maximum number of attempts to list when the continue token expires.
 const TRIES: usize = 3;
 
-/// How long a change of a custom resource is waited for: by then they are looked at again anyway.
+/// How long to wait for a change of a custom resource: after that the check is repeated anyway.
 const WATCHED: Duration = Duration::from_secs(30);
 
-/// Who mends one may mend the next a moment later.
+/// The pause after a change, because a client that fixes one object may fix others shortly after.
 const SETTLES: Duration = Duration::from_secs(1);
 
-/// Reads every custom resource in every version that is asked for. No more than a page is held at a time. Answers what was found,
-/// and the resourceVersion of the list that was begun first.
+/// Reads every custom resource in every requested version. At most one page is in memory at a time. Returns the result and the
+/// resourceVersion of the first list.
 pub(crate) async fn check(api: &Api, question: &SchemaCheck) -> (SchemaCheckResult, String) {
     let mut tries = 0;
     loop {
@@ -29,14 +29,14 @@ pub(crate) async fn check(api: &Api, question: &SchemaCheck) -> (SchemaCheckResu
         let (mut fitting, mut since) = (SchemaChecker::new(question), String::new());
         match read(api, question, &mut fitting, &mut since).await {
             Ok(()) => return (fitting.end(Timestamp::now(), None), since),
-            // Begun anew, it would count what it has counted: the first attempt is forgotten.
+            // The result of the failed attempt is discarded, so that no object counts twice.
             Err(refusal) if refusal.code == 410 && tries < TRIES => {}
             Err(refusal) => return (fitting.end(Timestamp::now(), Some(refusal)), since),
         }
     }
 }
 
-/// Waits until a custom resource has changed since that resourceVersion. `false`: none has been seen to change.
+/// Waits until a custom resource has changed since that resourceVersion. Returns `false` if no change was observed.
 pub(super) async fn changes(api: &Api, question: &SchemaCheck, since: &str) -> bool {
     let Some((version, _)) = question.schemas.first() else { return false };
     let seen = async {
@@ -81,7 +81,7 @@ async fn read(
             if since.is_empty() {
                 since.clone_from(&page.resource_version);
             }
-            // One that nobody can read may be one that does not fit.
+            // An object that cannot be decoded may be invalid.
             if let Some(object) = page.unreadable.first() {
                 return Err(decode::refusal(object));
             }
