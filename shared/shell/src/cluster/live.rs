@@ -1,4 +1,4 @@
-//! The loop: events into the planner, work out of it, with bounded concurrency.
+//! The control loop: passes events to the planner and executes its work with bounded concurrency.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,74 +29,74 @@ use super::questions::{Questions, is_for_audit};
 use super::supervise::{guarded, supervised};
 use super::watch::{self, Signal};
 
-/// How many keys are executed at a time. The API server's priority and fairness lets a client of this kind do more; a real OLM
-/// has two workers a queue, limited to ten requests a second.
+/// The maximum number of keys that are executed concurrently. The API server's priority and fairness permits more; OLM has two workers per
+/// queue, limited to ten requests per second.
 const CONCURRENCY: usize = 16;
 
-/// How long a plan that is being made may take when the loop is told to stop: the end says where everything stands.
+/// How long the loop waits for a running plan when it is stopped, so that its last report is complete.
 const LAST_PLAN: Duration = Duration::from_millis(500);
 
-/// How the loop runs.
+/// Options of the loop.
 #[derive(Clone, Default)]
 pub struct LoopOptions {
-    /// Execute nothing, only tell what would be done.
+    /// Execute nothing, only report what would be done.
     pub audit: bool,
-    /// End when there is nothing left to do.
+    /// End when nothing is left to do.
     pub once: bool,
-    /// Catalogs are served from pods, which are watched.
+    /// Catalogs are served from pods, which are watched too.
     pub catalog_pods: bool,
-    /// What is counted.
+    /// The metrics to update.
     pub metrics: Metrics,
-    /// How long `once` waits for catalogs that cannot be read when nothing else is under way.
+    /// How long `once` waits for catalogs that cannot be read when nothing else is in progress.
     pub catalog_patience: Duration,
-    /// Kinds that the API server does not serve are taken to have no objects.
+    /// Treat kinds that the API server does not serve as kinds without objects.
     pub without_missing_kinds: bool,
 }
 
-/// What the loop tells while it runs.
+/// Receives the reports of the running loop.
 pub trait Observer: Send {
-    /// Everything was listed: planning starts.
+    /// All kinds were listed, and planning starts.
     fn started(&mut self, world: &World);
-    /// These actions were planned (audit) or executed for a key, and others refused.
+    /// These actions were planned (audit) or executed for a key, with the refusals of others.
     fn worked(&mut self, key: &Key, actions: &[Action], refusals: &[Status]);
     /// A kind cannot be listed or watched.
     fn trouble(&mut self, gvk: &Gvk, refusal: &Status);
     /// A kind can be listed and watched again.
     fn recovered(&mut self, gvk: &Gvk);
-    /// An object cannot be read, and is left alone.
+    /// An object cannot be decoded and is not changed.
     fn unreadable(&mut self, object: &Unreadable);
-    /// So many keys are worked on, or are tried again in a moment: the next change may come without anybody's doing.
+    /// The number of keys that are in progress or are retried soon, so that the next change may come without any client.
     fn unsettled(&mut self, keys: usize);
-    /// The reasons why a key does nothing have changed; empty when it is settled.
+    /// The reasons why a key is blocked have changed; empty if it is settled.
     fn reasons(&mut self, key: &Key, reasons: &[Reason]);
-    /// Is each change of an object to be told?
+    /// Returns whether [`Observer::changed`] is to be called.
     fn wants_changes(&self) -> bool {
         false
     }
     /// An object was changed: by the work for a key, or (`None`) by another client.
     fn changed(&mut self, _by: Option<&Key>, _change: WatchEvent) {}
-    /// When [`Observer::tick`] is to be called next.
+    /// Returns when [`Observer::tick`] is to be called next.
     fn due(&self) -> Option<Instant> {
         None
     }
-    /// Some time has passed.
+    /// The time of [`Observer::due`] has come.
     fn tick(&mut self, _now: Instant) {}
-    /// The loop ends with the World like this.
+    /// The loop ends with this World.
     fn ended(&mut self, _world: &World) {}
 }
 
 /// Why the loop ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum End {
-    /// It was told to stop. These are the reasons why keys had nothing to do then.
+    /// It was stopped. Contains the reasons why keys were blocked at that time.
     Stopped(Vec<(Key, Vec<Reason>)>),
-    /// `once`: nothing is left to do, for these reasons.
+    /// `once`: nothing is left to do. Contains the reasons why keys are blocked.
     Quiet(Vec<(Key, Vec<Reason>)>),
-    /// `once`: this kind cannot be read, so nothing can be planned.
+    /// `once`: this kind cannot be listed or watched, so nothing can be planned.
     Unreadable(Gvk, Status),
 }
 
-/// Runs the planner against a cluster until `stop` resolves. Without a permit it observes, and waits for one.
+/// Runs the planner against a cluster until `stop` resolves. Without a valid permit it only observes the cluster.
 pub async fn run(
     api: Api,
     mut planner: Planner,
@@ -113,14 +113,14 @@ pub async fn run(
     let mut watches = JoinSet::new();
     let mut tasks = Tasks::new(permit.is_of_lease());
     let mut unsynced = BTreeSet::new();
-    // When the Lease was taken, what is known may be older than what others wrote before: everything is listed anew.
+    // After the Lease was acquired, the cache may be older than writes of the former holder: all kinds are listed again.
     let (terms_in, terms) = tokio::sync::watch::channel(permit.term());
     for watched in watch::kinds(options.catalog_pods) {
         unsynced.insert(watched.id());
         api.know(watched.resource.clone()).await;
         let watched = watched.with_missing(options.without_missing_kinds);
         let (api, signals_in, terms) = (api.clone(), signals_in.clone(), terms.clone());
-        // It is told by `guarded`, and listed anew.
+        // A panic is logged by `guarded`, and the kind is listed again.
         let begin = move || {
             let ends = watch::run(api.clone(), watched.clone(), signals_in.clone(), terms.clone());
             async move {
@@ -148,10 +148,10 @@ pub async fn run(
     };
     let wants_changes = observer.wants_changes();
     let (changes_in, mut changes) = mpsc::unbounded_channel();
-    // Since when nothing but catalogs that cannot be read is waited for.
+    // Since when the loop waits only for catalogs that cannot be read.
     let mut away: Option<Instant> = None;
     loop {
-        // What was observed comes before what was done: a key is planned again with the answers in the World.
+        // Events are processed before results: a key is planned again with the responses in the World.
         while let Ok(event) = events.try_recv() {
             observe(&mut planner, event);
         }
@@ -183,7 +183,7 @@ pub async fn run(
                             observer.ended(planner.world());
                             return End::Stopped(reasons(&planner));
                         }
-                        // What is planned is not known, and nobody waits for it.
+                        // The planner is still in use by the plan, which is abandoned.
                         _ => {
                             observer.ended(&World::new());
                             return End::Stopped(Vec::new());
@@ -220,7 +220,7 @@ pub async fn run(
                         done_in.send(done.unwrap_or_else(|panicked| Done::panicked(key, first, panicked.to_string())));
                 });
             }
-            // Finished tasks are forgotten here, or they would pile up.
+            // Finished tasks must be removed, or they would accumulate.
             tasks.forget_finished();
             for (key, reasons) in planner.take_news() {
                 observer.reasons(&key, &reasons);
@@ -231,7 +231,7 @@ pub async fn run(
             let asks = !questions.catalogs.are_settled() || planner.world().is_unpacking() || discovers;
             let known = events.is_empty() && unknown.is_empty();
             if options.once && planner.is_quiet() && known && !asks {
-                // What others are still to do is not waited for by an audit, which does nothing to bring it about.
+                // An audit does not wait for other controllers, because it does not trigger their work.
                 let outlook = if options.audit { Outlook::Still } else { planner.outlook() };
                 let since = (outlook == Outlook::Catalog).then(|| away.unwrap_or_else(Instant::now));
                 let is_over = since.is_some_and(|since| since.elapsed() >= options.catalog_patience);
@@ -255,7 +255,7 @@ pub async fn run(
                 return End::Stopped(reasons(&planner));
             }
             Some(scrape) = scrapes.recv() => {
-                // Who scrapes may have given up.
+                // The scraper may have timed out.
                 let _ = scrape.send(metrics::objects(&Reader::new(planner.world())));
             }
             Some((key, change)) = changes.recv() => observer.changed(Some(&key), change),
@@ -281,7 +281,7 @@ pub async fn run(
                 Signal::Event(event) => {
                     questions.discoveries.heed(&event, Instant::now());
                     let change = (wants_changes && unsynced.is_empty()).then(|| change(&planner, &event)).flatten();
-                    // What we have written ourselves is known already.
+                    // Writes of this process are already in the World.
                     if observe(&mut planner, event) && let Some(change) = change {
                         observer.changed(None, change);
                     }
@@ -297,7 +297,7 @@ pub async fn run(
                         observer.started(planner.world());
                     }
                 }
-                // Rights do not come by themselves.
+                // These refusals are permanent.
                 Signal::Trouble(gvk, refusal) if options.once && matches!(refusal.code, 401 | 403 | 404) => {
                     return End::Unreadable(gvk, refusal);
                 }
@@ -314,7 +314,7 @@ pub async fn run(
                 for version in questions.discoveries.take(|key| planner.is_read(key), Instant::now()) {
                     let (api, events_in) = (api.clone(), events_in.clone());
                     tasks.spawn(async move {
-                        // The receiver is gone only when the process stops.
+                        // The receiver is dropped only when the process stops.
                         let _ = events_in.send(discovery::discover(api, version).await);
                     });
                 }
@@ -327,8 +327,8 @@ pub async fn run(
     }
 }
 
-/// Tasks that ask the API server for something. They end with the loop; those with a Lease hear the answers to what they have asked for
-/// before, which whoever lets it go waits for.
+/// Tasks that send requests to the API server. They are aborted with the loop; with a Lease they receive the responses to their requests
+/// first, because the release of the Lease waits for them.
 struct Tasks {
     set: JoinSet<()>,
     outlive: bool,
@@ -356,7 +356,7 @@ impl Drop for Tasks {
     }
 }
 
-/// Plans all that is due. It may take its time: probes, signals and the Lease are answered meanwhile.
+/// Plans all keys that are due. This may take long: it runs on its own thread, so that probes, signals and the Lease are not delayed.
 fn plan(mut planner: Planner) -> (Planner, Vec<Work>) {
     let mut works = Vec::new();
     while let Some(work) = planner.next(Timestamp::now()) {
@@ -365,12 +365,12 @@ fn plan(mut planner: Planner) -> (Planner, Vec<Work>) {
     (planner, works)
 }
 
-/// What an audit has told of each key, so that it is told once as long as it stays the same.
+/// The actions that an audit has reported for each key, so that they are reported once as long as they are the same.
 #[derive(Default)]
 struct Told(BTreeMap<Key, Vec<Action>>);
 
 impl Told {
-    /// Tells the work; then the key waits for its World to change.
+    /// Reports the work and parks the key until its part of the World changes.
     fn audit(&mut self, planner: &mut Planner, work: Work, observer: &mut dyn Observer) {
         let writes: Vec<Action> = work.actions.iter().filter(|a| a.writes()).cloned().collect();
         if self.0.get(&work.key) != Some(&writes) {
@@ -381,7 +381,7 @@ impl Told {
     }
 }
 
-/// The Events of what the API server warned of while steps of an InstallPlan were applied.
+/// Returns the Events for warnings of the API server about steps of an InstallPlan.
 fn warned(world: &World, key: &Key, warnings: &[(Action, Vec<String>)]) -> Vec<Action> {
     if warnings.is_empty() {
         return Vec::new();
@@ -392,7 +392,7 @@ fn warned(world: &World, key: &Key, warnings: &[(Action, Vec<String>)]) -> Vec<A
     emits.map(Action::Emit).collect()
 }
 
-/// Writes Events. One that cannot be written must not hold anything up.
+/// Writes Events. A failure is logged and must not delay other work.
 async fn tell(api: Api, emits: Vec<Action>) {
     for emit in &emits {
         if let Action::Emit(emit) = emit
@@ -403,12 +403,12 @@ async fn tell(api: Api, emits: Vec<Action>) {
     }
 }
 
-/// All reasons, by key.
+/// Returns all reasons, by key.
 fn reasons(planner: &Planner) -> Vec<(Key, Vec<Reason>)> {
     planner.reasons().map(|(key, reasons)| (key.clone(), reasons.to_vec())).collect()
 }
 
-/// What an event changes in the World.
+/// Returns the change that an event makes in the World.
 fn change(planner: &Planner, event: &Event) -> Option<WatchEvent> {
     match event {
         Event::Applied(object) if planner.world().knows(&ObjectRef::from_object(object)) => {
@@ -420,7 +420,7 @@ fn change(planner: &Planner, event: &Event) -> Option<WatchEvent> {
     }
 }
 
-/// Resolves at a time, if there is one.
+/// Resolves at a time; never if there is none.
 async fn until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,

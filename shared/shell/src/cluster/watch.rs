@@ -1,4 +1,4 @@
-//! List and watch: every kind that planning reads, into events.
+//! Lists and watches every kind that planning reads, and reports events.
 
 use futures::{StreamExt, TryStreamExt, stream};
 use olm_core::api::kinds::{self, Kind};
@@ -13,21 +13,22 @@ use super::api::{Api, Depth, ListQuery, Page, Resource, WatchEvent};
 use super::interest::{is_component, is_ours};
 use super::watcher::{Step, Watcher};
 
-/// Which objects of a kind are kept, and how they are read.
+/// Which objects of a kind are stored, and how they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Selection {
-    /// All: planning reads what users made.
+    /// All objects, because planning reads objects of users.
     All,
-    /// ClusterServiceVersions that are no copies.
+    /// ClusterServiceVersions that are not copies.
     Originals,
-    /// Copies of ClusterServiceVersions. There may be tens of thousands: they are listed in small pages, for of each next to nothing is kept,
-    /// and watched by metadata only, for most of what happens to them is known from the answers to our own writes.
+    /// Copies of ClusterServiceVersions. There may be tens of thousands: they are listed in small pages, because only a small part of each
+    /// is stored, and watched by metadata only, because most changes are known from the responses to writes of this process.
     Copies,
-    /// What OLM made. The API server chooses.
+    /// Objects that OLM created, by a label selector.
     Managed,
-    /// What OLM made, and components of operators. No selector says that, so all are read, and the others forgotten.
+    /// Objects that OLM created, and components of operators. No selector expresses that, so all objects are read and the others discarded.
     Components,
-    /// The same, by metadata only: nothing is read of what others keep in there. What OLM made is then read whole.
+    /// As `Components`, but by metadata only, so that the content of other objects is never read. Objects that OLM created are then read
+    /// completely.
     Contents,
 }
 
@@ -58,17 +59,17 @@ const KINDS: [(&Kind, Selection); 23] = [
     (&kinds::VALIDATING_WEBHOOK_CONFIGURATION, Selection::Managed),
 ];
 
-/// What is watched besides when catalogs are served from pods.
+/// The kinds that are watched in addition if catalogs are served from pods.
 const KINDS_OF_PODS: [(&Kind, Selection); 3] = [
     (&kinds::POD, Selection::Managed),
     (&kinds::JOB, Selection::Managed),
     (&kinds::NETWORK_POLICY, Selection::Managed),
 ];
 
-/// How many objects are read whole at a time.
+/// The maximum number of concurrent reads of single objects.
 pub(super) const READS: usize = 16;
 
-/// How many copies of ClusterServiceVersions are listed at a time. Each may have a hundred kilobytes, several times that in memory.
+/// The page size for copies of ClusterServiceVersions. Each may have 100 KB, and several times that in memory.
 const COPIES: u32 = 25;
 
 /// A kind that is watched.
@@ -76,17 +77,17 @@ const COPIES: u32 = 25;
 pub(super) struct Watched {
     pub(super) resource: Resource,
     selection: Selection,
-    /// Is it taken to have no objects when the API server does not serve it?
+    /// Whether it counts as a kind without objects if the API server does not serve it.
     may_miss: bool,
 }
 
 impl Watched {
-    /// What tells this from all else that is watched.
+    /// Returns the identity of this watch.
     pub(super) fn id(&self) -> (Gvk, Selection) {
         (self.resource.gvk.clone(), self.selection)
     }
 
-    /// The same, taken to have no objects when the API server does not serve it.
+    /// Sets whether the kind counts as a kind without objects if the API server does not serve it.
     pub(super) fn with_missing(self, may_miss: bool) -> Self {
         Self { may_miss, ..self }
     }
@@ -118,13 +119,13 @@ impl Watched {
         if matches!(self.selection, Selection::Contents | Selection::Copies) { Depth::Metadata } else { Depth::Whole }
     }
 
-    /// Is the object of interest, by its metadata?
+    /// Returns whether the object is relevant, by its metadata.
     fn wants(&self, object: &Value) -> bool {
         let chooses = matches!(self.selection, Selection::Components | Selection::Contents);
         !chooses || is_ours(object) || is_component(object)
     }
 
-    /// The object as it is kept, read whole where it has to be. `None`: it is of no interest, or gone.
+    /// Returns the object as it is stored, read completely where necessary; `None` if it is irrelevant or deleted.
     async fn read(&self, api: &Api, mut object: Value) -> Result<Option<Read>, Status> {
         if !self.wants(&object) {
             return Ok(None);
@@ -141,12 +142,12 @@ impl Watched {
     }
 }
 
-/// Where a kind that is watched lives in the API.
+/// Returns the API resource of a kind that is watched.
 pub(crate) fn resource(gvk: &Gvk) -> Option<Resource> {
     kinds(true).into_iter().map(|watched| watched.resource).find(|resource| resource.gvk == *gvk)
 }
 
-/// The kinds that are watched; `pods`: catalogs are served from pods.
+/// Returns the kinds that are watched; `pods`: catalogs are served from pods.
 pub(super) fn kinds(pods: bool) -> Vec<Watched> {
     KINDS
         .iter()
@@ -155,27 +156,27 @@ pub(super) fn kinds(pods: bool) -> Vec<Watched> {
         .collect()
 }
 
-/// An object, or as much of it as can be read.
+/// An object, or the part of it that can be decoded.
 type Read = Result<Value, Box<Unreadable>>;
 
-/// What a watch tells the loop.
+/// A report of a watch to the loop.
 #[derive(Debug)]
 pub(super) enum Signal {
-    /// Something was observed.
+    /// An observation.
     Event(Event),
-    /// This was observed of an object that is of interest only if it is known already: somebody had to look at it.
+    /// An observation of an object that is relevant only if the World contains it already.
     IfKnown(ObjectRef, Event),
-    /// This is the metadata of a copy of a ClusterServiceVersion: who does not know its state already has to look.
+    /// The metadata of a copy of a ClusterServiceVersion, which must be read if its state is unknown.
     Copy(Value),
-    /// A list of what is watched is complete, which was begun when the Lease had been taken so often.
+    /// A list is complete that was started in this term of the Lease.
     Synced((Gvk, Selection), u64),
     /// A kind cannot be listed or watched now.
     Trouble(Gvk, Status),
-    /// It can again.
+    /// A kind can be listed and watched again.
     Recovered(Gvk),
 }
 
-/// Whether a kind can be watched: told when it changes.
+/// Whether a kind can be watched; changes are reported.
 struct Health {
     gvk: Gvk,
     signals: mpsc::UnboundedSender<Signal>,
@@ -185,7 +186,7 @@ struct Health {
 impl Health {
     fn well(&mut self) {
         if !std::mem::replace(&mut self.is_well, true) {
-            // Here and below: nobody listens when the process stops.
+            // Here and below: the receiver is dropped only when the process stops.
             let _ = self.signals.send(Signal::Recovered(self.gvk.clone()));
         }
     }
@@ -197,7 +198,7 @@ impl Health {
     }
 }
 
-/// Lists and watches one kind for ever; lists it anew whenever the Lease was taken, of which `terms` tells.
+/// Lists and watches one kind until the receiver is dropped. Lists it again whenever `terms` reports that the Lease was acquired.
 pub(super) async fn run(
     api: Api,
     watched: Watched,
@@ -234,7 +235,7 @@ pub(super) async fn run(
             Step::Watching => health.well(),
             Step::Event(event) => match signal(event, &watched, &api).await {
                 Some(signal) => drop(signals.send(signal)),
-                // What could not be read is found by the next list.
+                // The next list contains objects that could not be read.
                 None => watcher.relist(),
             },
             Step::Failed(refusal) if watched.may_miss && refusal.is_not_found() => {
@@ -251,20 +252,20 @@ pub(super) async fn run(
     }
 }
 
-/// Resolves when the Lease was taken once more.
+/// Resolves when the Lease was acquired again.
 async fn another(terms: &mut watch::Receiver<u64>) {
     if terms.changed().await.is_err() {
-        // Nobody tells any more.
+        // The sender was dropped.
         std::future::pending::<()>().await;
     }
 }
 
-/// Says that an object cannot be read which has not even a name: nobody can wait for it.
+/// Logs an object that cannot be decoded and has no name, so that it cannot be reported as an object.
 fn tell_nameless(watched: &Watched, unreadable: &Unreadable) {
-    tracing::warn!(kind = watched.resource.gvk.kind, "an object without a name is left out: {}", unreadable.why);
+    tracing::warn!(kind = watched.resource.gvk.kind, "ignoring an object without a name: {}", unreadable.why);
 }
 
-/// The pages of a list so far, as much of them as is kept.
+/// The stored objects of an incomplete list.
 #[derive(Default)]
 struct Listed {
     objects: Vec<Value>,
@@ -272,7 +273,7 @@ struct Listed {
 }
 
 impl Listed {
-    /// Takes a page in. With the last comes the event of the list.
+    /// Adds a page. Returns the event of the list after the last one.
     async fn take(&mut self, page: Page, watched: &Watched, api: &Api) -> Result<Option<Event>, Status> {
         let read = stream::iter(page.objects).map(|object| watched.read(api, object)).buffered(READS);
         let kept: Vec<Option<Read>> = read.try_collect().await?;
@@ -298,7 +299,7 @@ impl Listed {
     }
 }
 
-/// What an event of a watch tells the loop; `None`: its object cannot be read now.
+/// Returns the signal of a watch event; `None` if its object cannot be read now.
 async fn signal(event: WatchEvent, watched: &Watched, api: &Api) -> Option<Signal> {
     Some(match event {
         WatchEvent::Added(copy) | WatchEvent::Modified(copy) if watched.selection == Selection::Copies => {
@@ -330,7 +331,7 @@ async fn signal(event: WatchEvent, watched: &Watched, api: &Api) -> Option<Signa
             }
         }
         WatchEvent::Deleted(object) => Signal::Event(Event::Deleted(object)),
-        // The watcher deals with them.
+        // The watcher handles these events.
         WatchEvent::Bookmark(_) | WatchEvent::Error(_) => return None,
     })
 }

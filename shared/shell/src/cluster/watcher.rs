@@ -1,5 +1,5 @@
-//! The one way that something is watched: it is listed, watched from there on, resumed where a watch ended, and listed anew when that is
-//! no longer possible. After each end there is a pause ([`Backoff`]).
+//! The only implementation of list and watch: it lists, watches from there on, resumes where a watch ended, and lists again if that is no
+//! longer possible. After each end there is a pause ([`Backoff`]).
 
 use std::pin::Pin;
 
@@ -10,64 +10,64 @@ use olm_core::api::status::Status;
 use super::api::{Api, Depth, ListQuery, Page, WatchEvent};
 use super::backoff::Backoff;
 
-/// What a watcher sees.
+/// A step of a watcher.
 pub(crate) enum Step {
-    /// A page of a list; the list is complete when there is no next one.
+    /// A page of a list; the list is complete if there is no next page.
     Page(Page),
-    /// The watch goes on.
+    /// The watch has started.
     Watching,
-    /// Something changed. Bookmarks and errors are dealt with and not passed on.
+    /// An event of the watch. Bookmarks and errors are handled and not returned.
     Event(WatchEvent),
-    /// A list or a watch failed, and will be tried again when the next step is asked for.
+    /// A list or a watch failed. The next step retries it.
     Failed(Status),
 }
 
 type Events = Pin<Box<dyn Stream<Item = Result<WatchEvent, Status>> + Send>>;
 
 enum State {
-    /// The next page is asked for: the first when the token is empty.
+    /// The next page is requested; the first if the token is empty.
     List { token: String },
-    /// A watch is to begin at a resourceVersion.
+    /// A watch is to start at a resourceVersion.
     Start { version: String },
-    /// A watch goes on, and has come to a resourceVersion.
+    /// A watch is running and has reached a resourceVersion.
     Watch { version: String, events: Events },
 }
 
-/// What is watched.
+/// The objects that are watched.
 enum Subject {
     Query(ListQuery),
     /// An object whose kind may have to be discovered.
     Object(ObjectRef),
 }
 
-/// Watches. Whoever does not ask for the next step ends it.
+/// Lists and watches objects. It makes progress only in [`Watcher::next`].
 pub(crate) struct Watcher {
     api: Api,
     subject: Subject,
     state: State,
     backoff: Backoff,
     is_pause_due: bool,
-    /// How much of each object is watched, if it is not as much as is listed.
+    /// How much of each object is watched, if it differs from the list.
     watched_depth: Option<Depth>,
 }
 
 impl Watcher {
-    /// Lists and watches.
+    /// Creates a watcher of the objects of a query.
     pub(crate) fn new(api: Api, query: ListQuery) -> Self {
         Self::at(api, Subject::Query(query), State::List { token: String::new() })
     }
 
-    /// Lists and watches one object.
+    /// Creates a watcher of one object.
     pub(crate) fn of_object(api: Api, target: ObjectRef) -> Self {
         Self::at(api, Subject::Object(target), State::List { token: String::new() })
     }
 
-    /// The same, but so much of each object is watched.
+    /// Sets how much of each object is watched.
     pub(crate) fn watching(self, depth: Depth) -> Self {
         Self { watched_depth: Some(depth), ..self }
     }
 
-    /// Watches what was listed already, from the resourceVersion of that list on.
+    /// Creates a watcher of objects that were already listed, from the resourceVersion of that list on.
     pub(crate) fn resume(api: Api, query: ListQuery, version: String) -> Self {
         Self::at(api, Subject::Query(query), State::Start { version })
     }
@@ -76,19 +76,19 @@ impl Watcher {
         Self { api, subject, state, backoff: Backoff::new(), is_pause_due: false, watched_depth: None }
     }
 
-    /// Begins anew with a list, after a pause.
+    /// Lists again, after a pause.
     pub(crate) fn relist(&mut self) {
         self.relist_now();
         self.is_pause_due = true;
     }
 
-    /// Begins anew with a list, at once.
+    /// Lists again, without a pause.
     pub(crate) fn relist_now(&mut self) {
         self.state = State::List { token: String::new() };
         self.is_pause_due = false;
     }
 
-    /// The next step. Dropping the future loses nothing.
+    /// Returns the next step. The future is cancel-safe.
     pub(crate) async fn next(&mut self) -> Step {
         loop {
             if self.is_pause_due {
@@ -123,7 +123,7 @@ impl Watcher {
                         self.state = State::Watch { version: std::mem::take(version), events: events.boxed() };
                         return Step::Watching;
                     }
-                    // The server does not answer, and may know the resourceVersion all the same.
+                    // There was no response; the resourceVersion may still be valid.
                     Err(status) if status.code == 0 => {
                         self.is_pause_due = true;
                         return Step::Failed(status);
@@ -169,7 +169,7 @@ impl Watcher {
     }
 }
 
-/// Is a resourceVersion too old to watch from?
+/// Returns whether a resourceVersion is too old to watch from.
 fn is_too_old(status: &Status) -> bool {
     status.code == 410
 }
@@ -197,7 +197,7 @@ mod tests {
     use super::super::api::Resource;
     use super::*;
 
-    /// What a server answers to one request after the other, and the queries of those requests.
+    /// A server that returns these responses in order, and the queries of the requests.
     fn server(answers: Vec<(u16, String)>) -> (Api, Arc<Mutex<Vec<String>>>) {
         let asked: Arc<Mutex<Vec<String>>> = Arc::default();
         let answers = Arc::new(Mutex::new(answers.into_iter()));
@@ -214,7 +214,7 @@ mod tests {
         (Api::new(kube::Client::new(service, "default")), asked)
     }
 
-    fn told(step: &Step) -> String {
+    fn text(step: &Step) -> String {
         match step {
             Step::Page(page) => format!("page of {}", page.objects.len()),
             Step::Watching => "watching".to_owned(),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_watch_resumes_where_it_ended_and_lists_anew_when_that_is_too_old() {
+    async fn a_watch_resumes_where_it_ended_and_lists_again_when_that_is_too_old() {
         let list =
             |version: &str| (200, json!({ "metadata": { "resourceVersion": version }, "items": [] }).to_string());
         let refusal = |code: u16| (code, json!({ "kind": "Status", "code": code, "message": "no" }).to_string());
@@ -236,7 +236,7 @@ mod tests {
         let mut watcher = Watcher::new(api, ListQuery::all(&resource));
         let mut seen = Vec::new();
         for _ in 0..6 {
-            seen.push(told(&watcher.next().await));
+            seen.push(text(&watcher.next().await));
         }
         let expected = ["failed with 503", "page of 0", "watching", "event at 6", "page of 0", "failed with 403"];
         assert_eq!(seen, expected);

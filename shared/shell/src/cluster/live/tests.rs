@@ -1,4 +1,4 @@
-//! The loop, against an API server that has one OperatorGroup and nothing else.
+//! The loop against an API server with one OperatorGroup.
 
 use std::convert::Infallible;
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Who listens to nothing.
+/// An observer that ignores all reports.
 struct Silent;
 
 impl Observer for Silent {
@@ -41,7 +41,7 @@ fn api() -> Api {
 }
 
 #[tokio::test]
-async fn a_plan_that_takes_its_time_holds_up_nothing_else() {
+async fn a_slow_plan_delays_nothing_else() {
     let (begins, mut begun) = mpsc::unbounded_channel();
     let (release, held) = std::sync::mpsc::channel::<()>();
     let held = Mutex::new(held);
@@ -53,7 +53,7 @@ async fn a_plan_that_takes_its_time_holds_up_nothing_else() {
     });
     let planner = Planner::measured(Settings::default(), around);
     let catalogs = Catalogs::read(&[], "olm", crate::image::Options::default(), |_| None).unwrap();
-    // On the one thread that there is: who stops the loop is heard while it plans.
+    // The test has one thread: the loop can be stopped while it plans.
     let stop = async move {
         begun.recv().await;
     };
