@@ -1,4 +1,4 @@
-//! Errors for people: what was refused, where, why, and what to try next.
+//! Errors of commands: what was refused, where, why, and the next step.
 
 use std::fmt;
 use std::io;
@@ -8,46 +8,46 @@ use owo_colors::OwoColorize;
 
 use crate::{causes, visible};
 
-/// What kind of trouble stopped a command. A negative *answer* is no error: see `cli::Outcome`.
+/// The kind of an error. A negative result is not an error: see `cli::Outcome`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The command line asks for something that does not exist or does not fit together.
+    /// The command line is invalid, or refers to something that does not exist.
     Usage,
-    /// A file or an object that the user gave cannot be read as what it should be.
+    /// A file or an object in the input is invalid.
     Input,
-    /// Nothing says which cluster to talk to.
+    /// No cluster is configured.
     NoCluster,
-    /// The operating system refused.
+    /// An error of the operating system.
     Io,
-    /// The API server refused.
+    /// The API server refused a request.
     Api,
-    /// No answer from the API server, a registry or a catalog.
+    /// No response from the API server, a registry or a catalog.
     Unreachable,
-    /// The reader of our output has gone (`| head`): no more is wanted, and nothing is said.
+    /// The reader of the output has closed it (`| head`). The command stops without a message.
     Closed,
-    /// Not the user's fault.
+    /// An error in this program.
     Internal,
 }
 
-/// An error as it is shown to a person: one sentence, where it is, hints, and its causes.
+/// An error as a command prints it: a message, its location, hints and causes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CliError {
-    /// What kind of trouble.
+    /// The kind.
     pub kind: ErrorKind,
     /// What was refused and why, without a full stop.
     pub message: String,
-    /// Where: `file:line`, an object, an address.
+    /// The location: `file:line`, an object or an address.
     pub location: Option<String>,
-    /// What to try next.
+    /// The next steps.
     pub hints: Vec<String>,
-    /// What caused it, the nearest cause first: shown with `-v=4`.
+    /// The causes, the immediate cause first; printed with `-v=4`.
     pub causes: Vec<String>,
-    /// What is wrong besides.
+    /// Further errors.
     pub others: Vec<Self>,
 }
 
 impl CliError {
-    /// An error of a kind, with its message.
+    /// Returns an error of a kind, with its message.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -59,17 +59,17 @@ impl CliError {
         }
     }
 
-    /// An error in the command line.
+    /// Returns an error in the command line.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Usage, message)
     }
 
-    /// An error in what the user gave to read.
+    /// Returns an error in the input.
     pub fn input(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Input, message)
     }
 
-    /// Several errors as one, each of which is shown; none when there are none.
+    /// Combines several errors, all of which are printed. Returns nothing if there are none.
     pub fn all(errors: impl IntoIterator<Item = Self>) -> Option<Self> {
         let mut errors = errors.into_iter();
         let mut first = errors.next()?;
@@ -77,35 +77,35 @@ impl CliError {
         Some(first)
     }
 
-    /// The same error with its place.
+    /// Returns the error with its location.
     #[must_use]
     pub fn at(mut self, location: impl fmt::Display) -> Self {
         self.location = Some(location.to_string());
         self
     }
 
-    /// The same error with one more thing to try.
+    /// Returns the error with one more hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
-    /// The same error, said of what was being done.
+    /// Returns the error with the failed operation before its message.
     #[must_use]
     pub fn while_doing(mut self, what: impl fmt::Display) -> Self {
         self.message = format!("{what}: {}", self.message);
         self
     }
 
-    /// The same error with the causes of the error that it was made of. Causes that its message repeats are left out.
+    /// Returns the error with the causes of the original error, except causes that its message contains.
     #[must_use]
     pub fn caused_by(mut self, error: &dyn std::error::Error) -> Self {
         self.causes.extend(causes::all(error).filter(|cause| !self.message.contains(cause.as_str())));
         self
     }
 
-    /// 2, "could not answer"; 0 when the reader has gone, as it has what it wanted.
+    /// Returns the exit code: 2, for an unknown result, or 0 if the reader has closed the output.
     pub fn exit_code(&self) -> ExitCode {
         match self.kind {
             ErrorKind::Closed => ExitCode::SUCCESS,
@@ -113,12 +113,12 @@ impl CliError {
         }
     }
 
-    /// The lines for stderr, coloured; the stream removes colours where they are not wanted.
+    /// Returns the lines for stderr, with colours. The stream removes colours where they are disabled.
     pub fn render(&self) -> String {
         self.lines(false)
     }
 
-    /// The same, with the causes of each error.
+    /// Does the same, with the causes of each error.
     pub fn render_with_causes(&self) -> String {
         self.lines(true)
     }
@@ -141,7 +141,7 @@ impl CliError {
         text
     }
 
-    /// This error, and what is wrong besides.
+    /// Returns this error and the further errors.
     pub fn each(&self) -> Box<dyn Iterator<Item = &Self> + '_> {
         Box::new(std::iter::once(self).chain(self.others.iter().flat_map(Self::each)))
     }
@@ -162,7 +162,7 @@ impl std::error::Error for CliError {}
 impl From<io::Error> for CliError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::new(ErrorKind::Closed, "the reader of the output has gone"),
+            io::ErrorKind::BrokenPipe => Self::new(ErrorKind::Closed, "the output was closed by its reader"),
             _ => Self::new(ErrorKind::Io, error.to_string()),
         }
     }
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn place_comes_before_the_message_and_the_hint_has_its_own_line() {
+    fn the_location_precedes_the_message_and_the_hint_has_its_own_line() {
         let error = CliError::input("no kind").at("a.yaml:3").hint("write one");
         assert_eq!(error.to_string(), "a.yaml:3: no kind");
         assert_eq!(
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn several_errors_are_all_shown_and_a_hint_they_share_once() {
+    fn all_errors_are_printed_and_a_shared_hint_once() {
         let [a, b, c] = ["a", "b", "c"].map(|name| CliError::input(format!("no {name}")));
         let all = CliError::all([a.hint("write one"), b.hint("write one"), c]).unwrap();
         assert_eq!(
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_are_shown_when_asked_for_and_not_repeated() {
+    fn causes_are_printed_on_request_and_not_repeated() {
         #[derive(Debug, thiserror::Error)]
         #[error("{0}")]
         struct Caused(&'static str, #[source] Option<Box<Self>>);
@@ -208,9 +208,9 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_left_is_no_failure() {
-        let gone = CliError::from(io::Error::from(io::ErrorKind::BrokenPipe));
-        assert_eq!(gone.exit_code(), ExitCode::SUCCESS);
+    fn closed_output_is_not_a_failure() {
+        let closed = CliError::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert_eq!(closed.exit_code(), ExitCode::SUCCESS);
         let full = CliError::from(io::Error::from(io::ErrorKind::StorageFull));
         assert_eq!(full.exit_code(), ExitCode::from(2));
     }

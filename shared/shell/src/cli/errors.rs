@@ -1,5 +1,5 @@
-//! From errors of the library modules to what a person reads: the kind, which decides the exit code, the place, hints and causes. Here and
-//! nowhere else, so that the same refusal reads the same in every command.
+//! Conversions from the errors of the library modules to [`CliError`]: kind, which determines the exit code, location, hints and
+//! causes. They are all in this file, so that an error is reported in the same way by every command.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,53 +18,54 @@ use crate::image::{self, BUNDLE_LABEL, CATALOG_LABEL, DATABASE_LABEL, LayoutErro
 use crate::observe::{self, Gap};
 use crate::registry;
 
-/// What to do when there is no answer.
-const IS_IT_UP: &str = "is the cluster up, and is this the right context? kubectl config current-context";
+/// The hint for a server that does not respond.
+const IS_IT_UP: &str = "check that the cluster is running and the context is correct: kubectl config current-context";
 
 impl From<RequestError> for CliError {
     fn from(error: RequestError) -> Self {
         let RequestError { verb, resource, place, status } = &error;
         let kind = if status.code == 0 { ErrorKind::Unreachable } else { ErrorKind::Api };
-        let told = Self::new(kind, error.to_string()).caused_by(&error);
+        let converted = Self::new(kind, error.to_string()).caused_by(&error);
         let option = match place {
             Place::Cluster => String::new(),
             Place::AllNamespaces => " -A".to_owned(),
             Place::Namespace(name) => format!(" -n {name}"),
         };
         match (status.code, place) {
-            (0, _) => told.hint(IS_IT_UP),
-            (401, _) => told.hint("log in again; kubectl auth whoami shows as whom the server knows you"),
-            (_, Place::Namespace(name)) if error.is_of_terminating_namespace() => told.hint(terminating(name)),
-            (403, _) => told.hint(format!("see what is allowed with: kubectl auth can-i {verb} {resource}{option}")),
+            (0, _) => converted.hint(IS_IT_UP),
+            (401, _) => converted.hint("log in again; kubectl auth whoami prints your user attributes"),
+            (_, Place::Namespace(name)) if error.is_of_terminating_namespace() => converted.hint(terminating(name)),
+            (403, _) => converted.hint(format!("check your permissions: kubectl auth can-i {verb} {resource}{option}")),
             _ if error.is_not_served() && resource.ends_with(".operators.coreos.com") => {
-                told.hint("OLM's CRDs are not installed there: is this the right context?")
+                converted.hint("OLM's CRDs are not installed in this cluster: check that the context is correct")
             }
             (404, Place::Namespace(name)) if *verb == "create" => {
-                told.hint(format!("is the namespace there? kubectl create namespace {name}"))
+                converted.hint(format!("if the namespace does not exist, create it: kubectl create namespace {name}"))
             }
-            _ => told,
+            _ => converted,
         }
     }
 }
 
-/// What to do about a namespace that is being deleted.
+/// Returns the hint for a namespace that is being deleted.
 pub(crate) fn terminating(namespace: &str) -> String {
-    format!("when it is gone, create it anew: kubectl wait --for=delete namespace/{namespace}")
+    format!("create it again after it is deleted: kubectl wait --for=delete namespace/{namespace}")
 }
 
 impl From<&Gap> for CliError {
-    /// The gap as what ends a command that can say nothing without.
+    /// Converts a gap to the error of a command that cannot continue without the missing objects.
     fn from(gap: &Gap) -> Self {
         if let Some(error) = gap.request_error() {
             return error.into();
         }
         let Gap { resource, name, namespace, .. } = gap;
-        let told = Self::new(ErrorKind::Api, gap.to_string());
+        let converted = Self::new(ErrorKind::Api, gap.to_string());
         let option = if namespace.is_empty() { " -A".to_owned() } else { format!(" -n {namespace}") };
         if gap.is_unreadable() {
-            return told.hint(format!("mend or delete it: kubectl get {resource} {name}{option} -o yaml shows it"));
+            return converted
+                .hint(format!("correct or delete it; to print it: kubectl get {resource} {name}{option} -o yaml"));
         }
-        if gap.forbidden { told } else { told.hint(IS_IT_UP) }
+        if gap.forbidden { converted } else { converted.hint(IS_IT_UP) }
     }
 }
 
@@ -75,9 +76,9 @@ impl From<KubeconfigError> for CliError {
             KubeconfigError::CurrentContextNotSet => Self::usage("the kubeconfig has no current context")
                 .hint("choose one: kubectl config use-context NAME, or pass --context NAME"),
             KubeconfigError::LoadContext(name) => Self::usage(format!("the kubeconfig has no context {name:?}"))
-                .hint("kubectl config get-contexts lists them"),
+                .hint("kubectl config get-contexts lists its contexts"),
             other => {
-                // A parser shows the place in the text on more lines.
+                // The parser's message has an excerpt of the text on further lines.
                 let text = other.to_string();
                 Self::input(format!("kubeconfig: {}", text.lines().next().unwrap_or_default())).caused_by(&other)
             }
@@ -86,7 +87,7 @@ impl From<KubeconfigError> for CliError {
 }
 
 impl From<kube::Error> for CliError {
-    /// Of a client that could not be made.
+    /// Converts an error of creating a client.
     fn from(error: kube::Error) -> Self {
         match error {
             kube::Error::InferConfig(e) => Self::usage(e.to_string()),
@@ -111,9 +112,7 @@ impl From<&registry::Error> for CliError {
         };
         let hint = match error {
             E::Full(_) => Some("delete or divide catalogs of the namespace"),
-            E::TooManyValues(_) => {
-                Some("no public catalog needs that many: divide it, or ask its author what it contains")
-            }
+            E::TooManyValues(_) => Some("no public catalog has that many; divide it, or ask its author to check it"),
             E::Certificate { .. } => Some("both are PEM files: a certificate chain and its private key"),
             _ => None,
         };
@@ -140,12 +139,12 @@ impl From<&cluster::Error> for CliError {
             E::Spec(_) => Some("correct the CatalogSource".to_owned()),
             E::AddressOfCluster(address) => service(address).map(|(namespace, service, port)| {
                 format!(
-                    "run kubectl port-forward -n {namespace} service/{service} {port}:{port}, and name grpc://localhost:{port}"
+                    "run kubectl port-forward -n {namespace} service/{service} {port}:{port}, and use grpc://localhost:{port}"
                 )
             }),
-            E::Address { .. } => Some("an address is written as host:port".to_owned()),
+            E::Address { .. } => Some("write an address as host:port".to_owned()),
             E::NoCatalog { .. } | E::Silent { .. } => {
-                Some("check that a registry is served there, as kubectl olm catalog serve and opm serve do".to_owned())
+                Some("check that a catalog is served at this address, as by kubectl olm catalog serve or opm serve".to_owned())
             }
             _ => None,
         };
@@ -169,15 +168,15 @@ impl From<&observe::Error> for CliError {
         };
         let hint = match error {
             E::Syntax { error, .. } => {
-                Some(error.hint.unwrap_or("every document has to be a Kubernetes object in YAML or JSON").to_owned())
+                Some(error.hint.unwrap_or("each document must be a Kubernetes object in YAML or JSON").to_owned())
             }
             E::NotAnObject { .. } => Some("an object is a map with apiVersion, kind and metadata".to_owned()),
-            E::NoKind { .. } => Some("give both, as kubectl get -o yaml prints them".to_owned()),
-            E::NoName { .. } => Some("give it a name".to_owned()),
+            E::NoKind { .. } => Some("add both, as kubectl get -o yaml prints them".to_owned()),
+            E::NoName { .. } => Some("add metadata.name".to_owned()),
             E::UnknownField { instead: Some(field), .. } => Some(format!("did you mean {field:?}?")),
             E::UnknownField { object, .. } => {
                 let kind = object.gvk.kind.to_lowercase();
-                Some(format!("remove it: kubectl explain {kind} lists the fields"))
+                Some(format!("remove it; kubectl explain {kind} lists the fields"))
             }
             _ => None,
         };
@@ -185,7 +184,7 @@ impl From<&observe::Error> for CliError {
     }
 }
 
-/// Defines the conversion of an error from that of its reference.
+/// Implements the conversion of an error by the conversion of its reference.
 macro_rules! by_reference {
     ($($error:ty),*) => {
         $(impl From<$error> for CliError {
@@ -199,22 +198,22 @@ macro_rules! by_reference {
 by_reference!(image::Error, image::PullError, registry::Error, cluster::Error, observe::Error);
 
 fn mapped(kind: ErrorKind, error: &dyn std::error::Error, place: Option<String>, hint: Option<String>) -> CliError {
-    let told = CliError::new(kind, error.to_string()).caused_by(error);
-    CliError { location: place, hints: hint.into_iter().collect(), ..told }
+    let converted = CliError::new(kind, error.to_string()).caused_by(error);
+    CliError { location: place, hints: hint.into_iter().collect(), ..converted }
 }
 
-/// What to try after an error, for messages in the status of an object.
+/// Returns the hint for an error, for messages in the status of an object.
 pub fn hint(error: &cluster::Error) -> Option<String> {
     CliError::from(error).hints.into_iter().next()
 }
 
-/// What became of an attempt to unpack a bundle image, errors included.
+/// Converts the result of unpacking a bundle image, including errors.
 pub fn unpacked(unpacked: Result<Unpacked, registry::Error>) -> Unpacked {
     unpacked.unwrap_or_else(|error| cluster::Error::from(error).unpacked(hint))
 }
 
-/// What to do about a response, a file or an image that is no image.
-const SEE_MANIFEST: &str = "skopeo inspect --raw docker://IMAGE shows what is there";
+/// The hint for an invalid manifest or configuration of an image.
+const SEE_MANIFEST: &str = "skopeo inspect --raw docker://IMAGE prints its manifest";
 
 impl From<&image::Error> for CliError {
     fn from(error: &image::Error) -> Self {
@@ -236,61 +235,61 @@ impl From<&image::PullError> for CliError {
     }
 }
 
-/// What to try after an image was refused.
+/// Returns the hint for an image that was refused.
 fn image_hint(error: &image::Error) -> Option<String> {
     use image::Error as E;
     use image::Used;
     let hint = match error {
-        E::Reference { .. } => {
-            "an image is named as registry.example.com/name:tag or registry.example.com/name@sha256:…"
-        }
-        E::Authorities(_) => "they are certificates in PEM",
+        E::Reference { .. } => "write an image as registry.example.com/name:tag or registry.example.com/name@sha256:…",
+        E::Authorities(_) => "the file must have certificates in PEM",
         E::Unreachable { registry, source } => {
             let cause = innermost(source);
             if cause.contains("certificate") || cause.contains("UnknownIssuer") {
                 "trust the registry's certificate authority (--registry-ca FILE)"
             } else if cause.contains("InvalidContentType") || cause.contains("corrupt message") {
                 return Some(format!(
-                    "the registry seems to speak plain HTTP: to allow it, pass --plain-http {registry}"
+                    "the registry seems to use plain HTTP; to allow it, pass --plain-http {registry}"
                 ));
             } else {
-                "check its name and port, and the network"
+                "check the registry's name and port, and the network"
             }
         }
-        E::Redirect { .. } => "a registry redirects a few times at most, and never from TLS to plain HTTP",
-        E::Stalled { .. } => "try again later, or ask another registry",
+        E::Redirect { .. } => "at most a few redirects are allowed, and none from TLS to plain HTTP",
+        E::Stalled { .. } => "try again later, or use another registry",
         E::BrokenOff { .. } | E::ShortLayer { .. } => "try again",
-        E::LongAnswer { .. } => "no image needs that much: ask its author, or the operator of the registry",
+        E::LongAnswer { .. } => "no valid image needs that much; contact its author, or the operator of the registry",
         E::Failed { .. } => "try again later",
         E::Denied { registry, credentials } => {
             let login = format!("docker login {registry}");
             return Some(match credentials {
                 Used::Withheld => format!(
-                    "name a pull secret in the CatalogSource, or correct it; with --local-credentials your own login ({login}) counts, too"
+                    "specify a pull secret in the CatalogSource, or correct it; with --local-credentials your own login ({login}) is used as well"
                 ),
                 Used::None => {
-                    format!("log in first ({login}), or name a pull secret: no credentials for {registry} were found")
+                    format!(
+                        "log in first ({login}), or specify a pull secret: no credentials for {registry} were found"
+                    )
                 }
                 Used::Found => format!(
-                    "the credentials for {registry} may not pull this image ({login} again, or correct the pull secret)"
+                    "the credentials for {registry} do not permit pulling this image ({login} again, or correct the pull secret)"
                 ),
             });
         }
         E::NoImage { by_registry: true, .. } => {
-            "compare name and tag with what was pushed; some registries respond in the same way for images that need a login"
+            "check its name and tag; some registries respond in the same way if an image requires a login"
         }
-        E::NoImage { .. } => "compare its name with what was pushed, and the host with that of a registry",
+        E::NoImage { .. } => "check its name, and that the host is a registry",
         E::NoLayer { .. } => "push the image again",
         E::TokenService { .. } | E::PlainTokenService { .. } => {
-            "ask the operator of the registry: its token service cannot be trusted"
+            "contact the operator of the registry: its token service cannot be trusted"
         }
-        E::Header { .. } => "log in again, or ask the operator of the registry",
+        E::Header { .. } => "log in again, or contact the operator of the registry",
         E::IdentityToken { .. } => "log in with a user name and a password or access token",
         E::Credentials { source, .. } => match source {
             CredentialRetrievalError::HelperCommunicationError
             | CredentialRetrievalError::HelperFailure { .. }
             | CredentialRetrievalError::MalformedHelperResponse => {
-                "the configuration names a docker-credential-… program: check that it is installed and works"
+                "the configuration refers to a credential helper (docker-credential-…): check that it is installed and works"
             }
             _ => "log in to the registry again",
         },
@@ -299,11 +298,11 @@ fn image_hint(error: &image::Error) -> Option<String> {
         E::OtherKind { labels, .. } => return Some(kind_hint(labels)),
         E::NoFolder { .. } => "a folder that is a link in the image, or on a volume, is not followed",
         E::WrongDigest { .. } => {
-            "the image was changed or damaged in the registry or on the way: push it again, or ask another registry"
+            "the image was changed or damaged in the registry or during the transfer: push it again, or use another registry"
         }
         E::LeadsOut(_) => "do not use this image: it attempts to write outside of its folder",
         E::TooMuch(_) => {
-            "no public catalog or bundle needs that much: ask its author what it contains; kubectl olm run accepts larger catalogs in the global namespace with --image-size-limit"
+            "no public catalog or bundle needs that much; ask its author to check it; kubectl olm run accepts larger catalogs in the global namespace with --image-size-limit"
         }
         E::Slow(_) => "the registry or the network is slow: try again later",
         E::Layout { path, problem } => return layout_hint(path, problem),
@@ -314,22 +313,20 @@ fn image_hint(error: &image::Error) -> Option<String> {
 
 fn layout_hint(path: &Path, problem: &LayoutError) -> Option<String> {
     let known = |names: &[String]| match names {
-        [] => "none has a name".to_owned(),
-        names => format!("they are {}", names.join(", ")),
+        [] => "its images have no names".to_owned(),
+        names => format!("its images are {}", names.join(", ")),
     };
     let hint = match problem {
         LayoutError::Other { is_of_docker: true } => {
-            "it is an archive in docker's own format: skopeo copy docker-archive:FILE oci-archive:NEWFILE converts it"
+            "it is an archive in docker's format; to convert it: skopeo copy docker-archive:FILE oci-archive:NEWFILE"
         }
         LayoutError::Other { .. } => {
-            "an OCI layout has the files oci-layout and index.json; skopeo copy docker://IMAGE oci:DIR makes one"
+            "an OCI layout has the files oci-layout and index.json; to create one: skopeo copy docker://IMAGE oci:DIR"
         }
-        LayoutError::NotAnArchive(_) => {
-            "a compressed archive has to be decompressed first; a directory is read as well"
-        }
-        LayoutError::Missing(_) => "it is incomplete: make it again, with all of its blobs",
+        LayoutError::NotAnArchive(_) => "decompress a compressed archive first; a directory is accepted as well",
+        LayoutError::Missing(_) => "it is incomplete: create it again, with all blobs",
         LayoutError::Ambiguous { names, .. } => {
-            return Some(format!("name one: oci:{}:NAME; {}", path.display(), known(names)));
+            return Some(format!("select one by oci:{}:NAME; {}", path.display(), known(names)));
         }
         LayoutError::NoImage { names, .. } => return Some(known(names)),
         _ => return None,
@@ -337,11 +334,11 @@ fn layout_hint(path: &Path, problem: &LayoutError) -> Option<String> {
     Some(hint.to_owned())
 }
 
-/// What an image is that is not what was wanted, as far as its labels tell.
+/// Returns the hint for an image of an unexpected kind, according to its labels.
 fn kind_hint(labels: &BTreeMap<String, String>) -> String {
     let is_labelled = |label: &str| labels.get(label).is_some_and(|value| !value.is_empty());
     if is_labelled(DATABASE_LABEL) {
-        "it is an index with a database: make a file-based catalog of it with opm migrate of an opm before 1.74"
+        "it is an index with a database: convert it to a file-based catalog with opm migrate of an opm before 1.74"
             .to_owned()
     } else if is_labelled(CATALOG_LABEL) {
         "it is a catalog".to_owned()

@@ -159,9 +159,9 @@ mod tests {
     use super::*;
     use crate::cli::streams::Buffer;
 
-    fn told(format: Format) -> String {
+    fn printed(format: Format) -> String {
         let findings = [
-            Finding::new("bad-edge", "100% wrong").at("a,b.yaml", 3).about("channel \"c\"").hint("mend it"),
+            Finding::new("bad-edge", "100% wrong").at("a,b.yaml", 3).about("channel \"c\"").hint("fix it"),
             Finding::new("lost", "gone").warning(),
         ];
         let out = Buffer::default();
@@ -190,17 +190,17 @@ mod tests {
     #[test]
     fn every_format_contains_all_fields() {
         assert_eq!(
-            told(Format::Text),
-            "a,b.yaml:3: error: channel \"c\": 100% wrong [bad-edge]\n  hint: mend it\nwarning: gone [lost]\n"
+            printed(Format::Text),
+            "a,b.yaml:3: error: channel \"c\": 100% wrong [bad-edge]\n  hint: fix it\nwarning: gone [lost]\n"
         );
         assert_eq!(
-            told(Format::Github),
-            "::error file=a%2Cb.yaml,line=3,title=bad-edge::channel \"c\": 100%25 wrong%0Ahint: mend it\n\
+            printed(Format::Github),
+            "::error file=a%2Cb.yaml,line=3,title=bad-edge::channel \"c\": 100%25 wrong%0Ahint: fix it\n\
              ::warning title=lost::gone\n"
         );
-        let json: Value = serde_json::from_str(&told(Format::Json)).unwrap();
+        let json: Value = serde_json::from_str(&printed(Format::Json)).unwrap();
         assert_eq!((&json["kind"], &json["findings"][1]["severity"]), (&json!("Tea"), &json!("warning")));
-        let sarif: Value = serde_json::from_str(&told(Format::Sarif)).unwrap();
+        let sarif: Value = serde_json::from_str(&printed(Format::Sarif)).unwrap();
         let results = &sarif["runs"][0]["results"];
         assert_eq!(results[0]["locations"][0]["physicalLocation"]["region"]["startLine"], 3);
         assert_eq!((&results[1]["level"], &results[1]["locations"]), (&json!("warning"), &Value::Null));

@@ -1,4 +1,5 @@
-//! As whom registries are asked: docker's configuration with its helpers, podman's, and Kubernetes' pull secrets.
+//! Credentials for registries: from docker's configuration and its credential helpers, podman's configuration, and Kubernetes' pull
+//! secrets.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,20 +12,20 @@ use serde_json::{Map, Value, json};
 
 use super::Error;
 
-/// Docker's own registry has several names.
+/// The names of Docker Hub.
 const DOCKER_HUB: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];
 
-/// As whom one registry is asked.
+/// The authentication at one registry.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Login {
-    /// As no user.
+    /// Without credentials.
     Anonymous,
     /// With a user name and a password.
     Basic(String, String),
 }
 
 impl std::fmt::Debug for Login {
-    /// Without the password.
+    /// Formats the value without the password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Anonymous => f.write_str("Anonymous"),
@@ -33,8 +34,8 @@ impl std::fmt::Debug for Login {
     }
 }
 
-/// Credentials for registries, from pull secrets and from the user's configuration files. Reading them runs the credential helpers
-/// that the user has configured; a pull secret cannot name one.
+/// Credentials for registries, from pull secrets and from the user's configuration files. The credential helpers in the user's
+/// configuration are run when needed; those in a pull secret are ignored.
 #[derive(Clone, Default)]
 pub struct Credentials {
     secrets: Vec<BTreeMap<String, Value>>,
@@ -48,8 +49,8 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Those of the user: `REGISTRY_AUTH_FILE`, or else docker's `config.json` in `DOCKER_CONFIG` or `~/.docker`, and podman's
-    /// `auth.json`, as opm looks for them.
+    /// Returns the user's credentials: from `REGISTRY_AUTH_FILE`, or otherwise from docker's `config.json` in `DOCKER_CONFIG` or
+    /// `~/.docker` and podman's `auth.json`, as in opm.
     pub fn of_user() -> Self {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let files = match set("REGISTRY_AUTH_FILE") {
@@ -64,13 +65,13 @@ impl Credentials {
         Self { secrets: Vec::new(), files }
     }
 
-    /// Those of a configuration file.
+    /// Returns the credentials of a configuration file.
     pub fn of_file(file: PathBuf) -> Self {
         Self { secrets: Vec::new(), files: vec![file] }
     }
 
-    /// Those of Kubernetes Secrets of type `kubernetes.io/dockerconfigjson` or `kubernetes.io/dockercfg`; what is wrong with a
-    /// Secret, in sentences.
+    /// Returns the credentials of Secrets of type `kubernetes.io/dockerconfigjson` or `kubernetes.io/dockercfg`, and a message for
+    /// each invalid Secret.
     pub fn of_secrets<'a>(secrets: impl IntoIterator<Item = &'a Value>) -> (Self, Vec<String>) {
         let mut credentials = Self::default();
         let mut problems = Vec::new();
@@ -86,7 +87,7 @@ impl Credentials {
         (credentials, problems)
     }
 
-    /// These first, then others.
+    /// Returns these credentials followed by others, in the order in which they are tried.
     #[must_use]
     pub fn and(mut self, others: Self) -> Self {
         self.secrets.extend(others.secrets);
@@ -94,7 +95,8 @@ impl Credentials {
         self
     }
 
-    /// What to try for an image, best first; nothing when there is nothing for its registry. Blocks while a helper runs.
+    /// Returns the logins to try for an image, the best first; none if there are no credentials for its registry. Blocks while a
+    /// credential helper runs.
     pub(super) fn for_image(&self, image: &Reference) -> Result<Vec<Login>, Error> {
         let mut found: Vec<Login> = Vec::new();
         let mut add = |auth: Option<Login>| {
@@ -131,19 +133,19 @@ impl Credentials {
     }
 }
 
-/// Under what name helpers know a registry.
+/// Returns the name of a registry for credential helpers.
 fn helper_name(image: &Reference) -> &str {
     if DOCKER_HUB.contains(&image.registry()) { "https://index.docker.io/v1/" } else { image.registry() }
 }
 
-/// Why a pull secret cannot be used.
+/// An error of a pull secret.
 #[derive(Debug, thiserror::Error)]
 enum SecretError {
     #[error("it has neither .dockerconfigjson nor .dockercfg")]
     NoKey,
     #[error(transparent)]
     Base64(#[from] base64::DecodeError),
-    /// The text of the parser's error would show parts of the secret.
+    /// Without the parser's error, which would contain parts of the Secret.
     #[error("its content is not JSON")]
     NotJson,
     #[error("it has no auths")]
@@ -165,8 +167,8 @@ fn auths_of(secret: &Value) -> Result<BTreeMap<String, Value>, SecretError> {
     Ok(auths.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
 }
 
-/// The entries for an image as the kubelet picks them: host labels may be `*`, ports are equal, paths are prefixes; the longest
-/// key comes first.
+/// Returns the entries for an image by the kubelet's rules: host labels may contain `*`, ports must be equal, and paths are
+/// prefixes. The entry with the longest key comes first.
 fn matching<'a>(auths: &'a BTreeMap<String, Value>, image: &Reference) -> Vec<&'a Value> {
     let mut found: Vec<(&String, &Value)> = auths.iter().filter(|(key, _)| matches(key, image)).collect();
     found.sort_by_key(|(key, _)| std::cmp::Reverse(key.len()));
@@ -176,7 +178,7 @@ fn matching<'a>(auths: &'a BTreeMap<String, Value>, image: &Reference) -> Vec<&'
 fn matches(key: &str, image: &Reference) -> bool {
     let key = key.strip_prefix("https://").or_else(|| key.strip_prefix("http://")).unwrap_or(key);
     let (host, path) = key.split_once('/').unwrap_or((key, ""));
-    // `/v1/` and `/v2/` are no paths of images.
+    // `/v1/` and `/v2/` are API versions, not paths of images.
     let path = match path.trim_end_matches('/') {
         "v1" | "v2" => "",
         path => path,
@@ -208,7 +210,7 @@ fn label_matches(pattern: &str, label: &str) -> bool {
     }
 }
 
-/// What a docker configuration has for a registry; `file` is where the configuration is from.
+/// Returns the login for a registry in a docker configuration, which was read from `file`.
 fn credential(config: &Value, registry: &str, file: Option<&PathBuf>) -> Result<Option<Login>, Error> {
     let text = config.to_string();
     let (named, file) = (registry.to_owned(), file.cloned());
@@ -216,7 +218,7 @@ fn credential(config: &Value, registry: &str, file: Option<&PathBuf>) -> Result<
         Ok(DockerCredential::UsernamePassword(user, password)) => Ok(Some(Login::Basic(user, password))),
         Ok(DockerCredential::IdentityToken(_)) => Err(Error::IdentityToken { registry: named, file }),
         Err(CredentialRetrievalError::NoCredentialConfigured) => Ok(None),
-        // So say docker's helpers of a registry that they do not know.
+        // Docker's credential helpers print this for an unknown registry.
         Err(CredentialRetrievalError::HelperFailure { stdout, .. }) if stdout.contains("credentials not found") => {
             Ok(None)
         }
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_file_is_read_and_a_missing_one_is_no_error() {
+    fn a_missing_configuration_file_is_not_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.json");
         let credentials = Credentials::of_file(file.clone());

@@ -1,4 +1,4 @@
-//! Why an image cannot be pulled.
+//! Errors of pulling images.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,13 +14,13 @@ use tokio::task::JoinError;
 use super::Wanted;
 use crate::causes::innermost;
 
-/// A pull that failed, with the image that it is about. The message names no place: see [`PullError::place`].
+/// An error of a pull, with the image. The message does not include the location: see [`PullError::place`].
 #[derive(Debug, thiserror::Error)]
 #[error("{source}")]
 pub struct PullError {
     /// The location of the image.
     image: String,
-    /// What failed.
+    /// The error.
     source: Box<Error>,
 }
 
@@ -29,18 +29,18 @@ impl PullError {
         Self { image: image.to_string(), source: Box::new(source) }
     }
 
-    /// What failed.
+    /// Returns the error.
     pub fn error(&self) -> &Error {
         &self.source
     }
 
-    /// The file that the error is about, or else the image.
+    /// Returns the location of the error: a local file, or otherwise the image.
     pub fn place(&self) -> String {
         self.source.file().map_or_else(|| format!("image {}", self.image), |file| file.display().to_string())
     }
 }
 
-/// Why an image, or a part of it, was refused. The messages name no place: see [`Error::file`] and [`PullError::place`].
+/// An error of an image or a part of it. The messages do not include the location: see [`Error::file`] and [`PullError::place`].
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages describe the variants and their fields")]
 pub enum Error {
@@ -73,7 +73,7 @@ pub enum Error {
     Refused { registry: String, code: String, message: String },
     #[error("{registry} denies pull access to the image")]
     Denied { registry: String, credentials: Used },
-    /// `by_registry`: the response is one of a registry, not of any web server.
+    /// `by_registry`: whether the response is that of a registry, not of another web server.
     #[error("{registry} has no such image")]
     NoImage { registry: String, by_registry: bool },
     #[error("{registry} has the image's manifest, but not all of its layers")]
@@ -149,7 +149,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The local file or folder that the error is about, if it is about one.
+    /// Returns the local file or folder that causes the error, if there is one.
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::DockerConfiguration { file, .. } => Some(file),
@@ -159,7 +159,7 @@ impl Error {
         }
     }
 
-    /// Whether the same pull may succeed later.
+    /// Returns whether a retry may succeed.
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -175,7 +175,7 @@ impl Error {
         ) || self.is_local()
     }
 
-    /// Whether the error is one of this machine, not of the image or its registry.
+    /// Returns whether the cause is local, not the image or its registry.
     pub fn is_local(&self) -> bool {
         matches!(
             self,
@@ -187,14 +187,14 @@ impl Error {
     }
 }
 
-/// Which credentials a registry has refused.
+/// The credentials that a registry has refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Used {
-    /// None or those of a pull secret: those of the user are not for this image.
+    /// None, or those of a pull secret; the user's credentials are not used for this image.
     Withheld,
-    /// None: none were found.
+    /// None, because none were found.
     None,
-    /// Those that were found.
+    /// The credentials that were found.
     Found,
 }
 
@@ -204,19 +204,19 @@ pub enum Used {
 pub enum Excess {
     #[error("{0} layers")]
     Layers(usize),
-    #[error("more than it may when it is unpacked")]
+    #[error("more bytes than allowed when it is unpacked")]
     Unpacked,
     #[error("a path of more than {0} folders")]
     Depth(usize),
-    #[error("{path} of {size} bytes, which is more than the {most} that may be kept")]
+    #[error("{path} of {size} bytes, which is more than the {most} that may be stored")]
     File { path: String, size: u64, most: u64 },
-    #[error("more than {0} bytes to be kept")]
+    #[error("more than {0} bytes to store")]
     Bytes(u64),
-    #[error("more than {0} files to be kept")]
+    #[error("more than {0} files to store")]
     Files(usize),
 }
 
-/// Why an OCI layout was refused.
+/// An error of an OCI layout.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages describe the variants and their fields")]
 pub enum LayoutError {

@@ -8,7 +8,7 @@
 //!     manifest      selection of an image of an index; its labels and layers
 //!     layer         the entries of a layer, with verified digest and limited size
 //!     tree          the folders that the labels name, with whiteouts and links resolved
-//!     error         errors, and whether a retry may succeed
+//!     error         the errors of pulls
 //!     cache         content by digest, in the user's cache directory
 //! ```
 //!

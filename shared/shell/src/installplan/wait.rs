@@ -355,7 +355,7 @@ impl Waiting<'_> {
             if timeout.is_zero() { String::new() } else { format!(" after {}", crate::cli::table::age(timeout)) };
         if let (None, Some(trouble)) = (&self.last, &self.trouble) {
             let message = format!("no answer from the server{after}: {trouble}");
-            let hint = "is the cluster up, and is this the right context? kubectl config current-context";
+            let hint = "check that the cluster is running and the context is correct: kubectl config current-context";
             return Err(CliError::new(ErrorKind::Unreachable, message).hint(hint));
         }
         if self.json {

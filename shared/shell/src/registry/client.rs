@@ -1,10 +1,10 @@
-//! Reads a catalog over gRPC: one connection that is made again whenever it is lost, with the states that OLM reports.
+//! Reads a catalog over gRPC, with one connection that is reestablished when it is lost, and the states that OLM reports.
 //!
-//! *Guarantees.* Each time the connection becomes ready, and on [`Client::refresh`], the catalog is read anew; the last
-//! snapshot that was read whole stays until there is a newer one. Nothing is polled while the connection stands: it is known
-//! to be lost when its socket is closed or answers no keep-alive of TCP, or when somebody who knows says so ([`Client::reconnect`]).
+//! *Guarantees.* The catalog is read each time the connection becomes ready, and on [`Client::refresh`]. The last complete snapshot
+//! is retained until a newer one was read. An open connection is not polled: it counts as lost when its socket is closed, when TCP
+//! keep-alive fails, or when the caller calls [`Client::reconnect`].
 //!
-//! *Caveat.* The connection is plain-text, as OLM's is.
+//! *Caveat.* The connection is plain text, as OLM's is.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,20 +30,19 @@ use crate::causes::innermost;
 /// Limits and delays of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// How long making a connection may take.
+    /// Timeout of a connection attempt.
     pub connect_timeout: Duration,
-    /// How long reading the whole catalog may take; a minute, as in OLM.
+    /// Timeout of reading the whole catalog; by default one minute, as in OLM.
     pub read_timeout: Duration,
-    /// Pause after the first failed connection; it doubles up to `max_pause`.
+    /// Pause after the first failed connection. It doubles after each further failure, up to `max_pause`.
     pub pause: Duration,
     /// Longest pause between two attempts.
     pub max_pause: Duration,
-    /// Longest pause after the catalog exceeded a limit. Reading it costs as much as the limit allows, and the next attempt
-    /// will most likely end in the same way.
+    /// Longest pause after the catalog exceeded a limit. An attempt is then expensive, and the next one will probably fail, too.
     pub max_pause_over_limit: Duration,
-    /// Largest message that is accepted, in bytes: one bundle with its objects.
+    /// Largest accepted message, in bytes. A message has one bundle with its objects.
     pub max_message: usize,
-    /// Most bytes of all messages that are read of one catalog, with what they take in memory.
+    /// Most bytes of memory for all messages of one catalog.
     pub max_catalog: usize,
 }
 
@@ -61,52 +60,50 @@ impl Default for Settings {
     }
 }
 
-/// What a client sees of its catalog.
+/// The state of a client and its catalog.
 #[derive(Clone, Debug)]
 pub struct Observation {
     /// State of the connection.
     pub state: ConnectionState,
-    /// How many connections were made until now.
+    /// Number of connections that were established.
     pub connections: u64,
-    /// How often the catalog was asked for until now.
+    /// Number of attempts to read the catalog.
     pub reads: u64,
-    /// The last content that was read whole.
+    /// The last complete content.
     pub snapshot: Option<Arc<Snapshot>>,
-    /// The memory that it has taken, for as long as it is kept.
+    /// The memory of the snapshot, if it is limited. It is given back when the last reference is dropped.
     pub share: Option<Arc<Share>>,
-    /// Why there is no connection or no newer content, in OLM's words where it has some.
+    /// The reason why there is no connection or no newer content, with OLM's text where OLM has one.
     pub error: Option<String>,
 }
 
-/// A host that is gone is noticed in twenty seconds. It is TCP that asks: servers in Go, as opm is, hang up on clients that ping over HTTP/2
-/// more often than every five minutes, or without a request under way.
+/// Detects an unreachable host within 20 seconds. TCP keep-alive is used because gRPC servers in Go, such as opm, close the connection
+/// of clients that send HTTP/2 pings more often than every five minutes, or without a running request.
 const KEEP_ALIVE: TcpKeepalive =
     TcpKeepalive::new().with_time(Duration::from_secs(10)).with_interval(Duration::from_secs(3)).with_retries(3);
 
-/// Why a catalog could not be read.
+/// An error of reading a catalog.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// The server refused the list of bundles.
     #[error("failed to list bundles: {0}")]
     List(String),
-    /// The list broke off.
+    /// The list ended with an error.
     #[error("error encountered while listing bundles: {0}")]
     Broken(String),
-    /// It took too long.
+    /// The timeout has expired.
     #[error("the catalog was not read within {0:?}")]
     Timeout(Duration),
-    /// The catalog carries more than the client keeps.
-    #[error(
-        "the catalog has more than {0} bytes of bundles and packages; divide it, or ask its author what it contains"
-    )]
+    /// The catalog exceeds [`Settings::max_catalog`].
+    #[error("the catalog has more than {0} bytes of bundles and packages; divide it, or ask its author to check it")]
     TooLarge(usize),
-    /// Others need the memory.
+    /// The catalog exceeds its share of the memory.
     #[error(transparent)]
     Full(#[from] Full),
 }
 
 impl ReadError {
-    /// Did the catalog exceed a limit of size or time?
+    /// Returns whether the catalog exceeded a limit of size or time.
     fn is_over_limit(&self) -> bool {
         matches!(self, Self::Timeout(_) | Self::TooLarge(_) | Self::Full(_))
     }
@@ -131,12 +128,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// Begins to connect to `host:port`. Must be called within a tokio runtime.
+    /// Starts to connect to `host:port`. Must be called within a tokio runtime.
     pub fn start(address: &str, settings: Settings) -> Self {
         Self::start_sharing(address, settings, || None)
     }
 
-    /// The same, of a catalog whose memory is limited by what others have: `share` is asked for before each time that it is read.
+    /// Does the same for a catalog whose memory is limited. `share` is called before each attempt to read the catalog.
     pub fn start_sharing(
         address: &str,
         settings: Settings,
@@ -157,17 +154,17 @@ impl Client {
         Self { observed, refresh, reconnect, task: tokio::spawn(connection.run()) }
     }
 
-    /// What the client sees, now and from now on.
+    /// Returns the current and the following observations.
     pub fn observe(&self) -> watch::Receiver<Observation> {
         self.observed.clone()
     }
 
-    /// Asks for the catalog to be read again, now or as soon as there is a connection.
+    /// Requests that the catalog is read again, as soon as there is a connection.
     pub fn refresh(&self) {
         self.refresh.notify_one();
     }
 
-    /// Connects anew, without a pause: who serves at the address is somebody else now.
+    /// Reconnects without a pause. To be called when the server at the address has changed.
     pub fn reconnect(&self) {
         self.reconnect.notify_one();
     }
@@ -192,7 +189,7 @@ impl Connection {
     async fn run(self) {
         let Settings { pause: first_pause, max_pause, .. } = self.settings;
         let mut pause = first_pause;
-        // It holds for the catalog, over whichever connection it is read.
+        // The pause applies to the catalog, not to a connection.
         let mut over_limit = None;
         loop {
             self.state(ConnectionState::Connecting, None);
@@ -214,7 +211,7 @@ impl Connection {
                         pause = first_pause;
                         continue;
                     }
-                    // A server that hangs up at once must not be dialled in a loop.
+                    // Pauses, so that a server that closes connections immediately does not cause a loop.
                 }
                 Err(error) => self.state(ConnectionState::TransientFailure, Some(error.to_string())),
             }
@@ -225,8 +222,8 @@ impl Connection {
         }
     }
 
-    /// Reads the catalog, again whenever asked to or when that failed, until the connection is lost. `over_limit`: the pause since it
-    /// exceeded a limit.
+    /// Reads the catalog until the connection is lost: once, after each refresh and after each failure. `over_limit` is the pause
+    /// after the catalog exceeded a limit.
     async fn serve(&self, channel: Channel, mut lost: oneshot::Receiver<()>, over_limit: &mut Option<Duration>) {
         let mut pause = self.settings.pause;
         if let Some(pause) = *over_limit {
@@ -240,7 +237,7 @@ impl Connection {
             self.observations.send_modify(|o| o.reads += 1);
             let mut share = (self.share)();
             let read = tokio::select! {
-                // The sender is dropped with the connection, so this is an error always.
+                // The sender is dropped with the connection and never sends, so this is always an error.
                 _ = &mut lost => return,
                 read = read_sharing(channel.clone(), &self.settings, share.as_mut()) => read,
             };
@@ -270,7 +267,7 @@ impl Connection {
     fn observe(&self, read: Result<Snapshot, ReadError>, share: Option<Share>) {
         let known = self.observations.borrow().snapshot.clone();
         let (news, error) = match read {
-            // An equal snapshot is no news to those who compare by identity.
+            // An equal snapshot is not replaced, because readers compare snapshots by identity.
             Ok(snapshot) => ((known.as_deref() != Some(&snapshot)).then(|| Arc::new(snapshot)), None),
             Err(error) => (None, Some(error.to_string())),
         };
@@ -293,7 +290,7 @@ impl Connection {
     }
 }
 
-/// A connection, and a channel that is closed when the connection is.
+/// Connects to an address. The receiver is closed when the connection is lost.
 async fn connect(address: &str, settings: &Settings) -> Result<(Channel, oneshot::Receiver<()>), ConnectError> {
     let uri = Uri::builder()
         .scheme("http")
@@ -305,7 +302,7 @@ async fn connect(address: &str, settings: &Settings) -> Result<(Channel, oneshot
     let guard = Arc::new(std::sync::Mutex::new(Some(guard)));
     let target = address.to_owned();
     let connector = tower::service_fn(move |_: Uri| {
-        // One connection for one channel: a second attempt finds the guard taken and fails.
+        // Each channel has one connection: a second attempt fails because the guard is already taken.
         let guard = guard.lock().ok().and_then(|mut guard| guard.take());
         let target = target.clone();
         async move {
@@ -321,7 +318,7 @@ async fn connect(address: &str, settings: &Settings) -> Result<(Channel, oneshot
     Ok((channel, lost))
 }
 
-/// Reads a whole catalog: the list of bundles, then each package, as OLM's resolver does.
+/// Reads a whole catalog: first the list of bundles, then each package, as OLM's resolver does.
 pub async fn read(channel: Channel, settings: &Settings) -> Result<Snapshot, ReadError> {
     read_sharing(channel, settings, None).await
 }
@@ -332,7 +329,7 @@ async fn read_sharing(channel: Channel, settings: &Settings, share: Option<&mut 
 }
 
 async fn read_all(channel: Channel, settings: &Settings, mut share: Option<&mut Share>) -> Result<Snapshot, ReadError> {
-    // A message is there as a whole before it is known what is in it.
+    // A message is received completely before its content is charged, so the memory of the largest message is reserved.
     if let Some(share) = &mut share {
         share.take(settings.max_message)?;
     }
@@ -362,8 +359,10 @@ async fn read_all(channel: Channel, settings: &Settings, mut share: Option<&mut 
                 charge(convert::size_of_package(&package))?;
                 builder.package(convert::package_of(package));
             }
-            // OLM leaves the package out as well.
-            Err(e) => tracing::warn!("package {name}: the catalog does not describe it: {}", e.message()),
+            // OLM also omits the package.
+            Err(e) => {
+                tracing::warn!("package {name} is omitted, because the catalog does not return it: {}", e.message())
+            }
         }
     }
     if let Some(share) = share {
@@ -372,14 +371,14 @@ async fn read_all(channel: Channel, settings: &Settings, mut share: Option<&mut 
     Ok(builder.build())
 }
 
-/// A connection that takes its guard along when it is closed.
+/// A connection with a guard that is dropped when the connection is closed.
 struct Guarded {
     stream: TcpStream,
     _guard: oneshot::Sender<()>,
 }
 
 mod guarded {
-    //! Reading and writing, passed through.
+    //! Implementations of [`AsyncRead`] and [`AsyncWrite`] that delegate to the stream.
 
     use std::io;
     use std::pin::Pin;

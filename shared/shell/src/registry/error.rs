@@ -1,4 +1,4 @@
-//! Why a catalog or a bundle cannot be read, or a catalog not be served.
+//! Errors of reading catalogs and bundles, and of serving catalogs.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use tokio::task::JoinError;
 use super::share::Full;
 use crate::image::PullError;
 
-/// Why a catalog or a bundle was refused. The messages name no place: see [`Error::place`].
+/// An error of a catalog or a bundle. The messages do not include the location: see [`Error::place`].
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages describe the variants and their fields")]
 pub enum Error {
@@ -29,7 +29,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The file or the image that the error is about, if it is about one.
+    /// Returns the location of the error: a file or an image, if there is one.
     pub fn place(&self) -> Option<String> {
         match self {
             Self::Pull(error) => Some(error.place()),
@@ -38,7 +38,7 @@ impl Error {
         }
     }
 
-    /// Whether the same may succeed later.
+    /// Returns whether a retry may succeed.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Pull(error) => error.error().is_transient(),
