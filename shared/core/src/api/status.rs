@@ -44,8 +44,8 @@ impl Status {
         Self::new(409, "Conflict", format!("Operation cannot be fulfilled on {resource} {name:?}: {why}"))
     }
 
-    /// Returns the refusal in a form that can be stored and shown, whoever wrote it: truncated, and without control
-    /// characters.
+    /// Returns the refusal in a form that is safe to store and print, even from an untrusted server: truncated, and without
+    /// control characters.
     #[must_use]
     pub fn heard(self) -> Self {
         let Self { code, reason, message } = self;

@@ -38,7 +38,7 @@ struct Pour {
     /// Sugar
     #[arg(long, action = ArgAction::Append)]
     sugar: Vec<u8>,
-    /// Nobody sees it
+    /// Hidden
     #[arg(long, hide = true)]
     poison: bool,
     #[command(flatten)]

@@ -80,7 +80,7 @@ pub enum Error {
     NoLayer { registry: String },
     #[error("{registry} names the token service {realm:?}, which is not a URL: {source}")]
     TokenService { registry: String, realm: String, source: <Url as FromStr>::Err },
-    #[error("{registry} names the token service {realm:?}, which does not speak TLS")]
+    #[error("{registry} names the token service {realm:?}, which does not use TLS")]
     PlainTokenService { registry: String, realm: String },
     #[error("the token service of {registry} responds without a token")]
     NoToken { registry: String },

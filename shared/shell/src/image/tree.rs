@@ -172,7 +172,9 @@ impl Tree {
                         self.put(path, Node::File(copy))
                     }
                     None => {
-                        self.warn(format!("{path}: left out, because it is a hard link to {target}, which is not in the stored folders"));
+                        self.warn(format!(
+                            "{path}: left out, because it is a hard link to {target}, which is not stored"
+                        ));
                         Ok(())
                     }
                 }
@@ -311,9 +313,7 @@ impl Tree {
                 Some(Resolved::Folder) => {
                     self.warn(format!("{path}: left out, because it is a link to the folder {target}"));
                 }
-                None => self.warn(format!(
-                    "{path}: left out, because it is a link to {target}, which is not in the stored folders"
-                )),
+                None => self.warn(format!("{path}: left out, because it is a link to {target}, which is not stored")),
             }
         }
         for (path, node) in &self.nodes.lower {

@@ -109,7 +109,7 @@ impl ReadError {
     }
 }
 
-/// Why there is no connection.
+/// An error of connecting.
 #[derive(Debug, thiserror::Error)]
 enum ConnectError {
     #[error("{address:?} is not an address of the form host:port: {source}")]
@@ -361,7 +361,7 @@ async fn read_all(channel: Channel, settings: &Settings, mut share: Option<&mut 
             }
             // OLM also omits the package.
             Err(e) => {
-                tracing::warn!("package {name} is omitted, because the catalog does not return it: {}", e.message())
+                tracing::warn!("package {name} is omitted, because the catalog does not return it: {}", e.message());
             }
         }
     }

@@ -320,12 +320,12 @@ fn package(folder: &Path, name: &str) {
     fs::write(folder.join(name).join("catalog.yaml"), text).unwrap();
 }
 
-async fn until(snapshots: &mut watch::Receiver<Snapshot>, wanted: &[&str]) {
+async fn until(snapshots: &mut watch::Receiver<Snapshot>, expected: &[&str]) {
     let names = |s: &Snapshot| s.packages().keys().cloned().collect::<Vec<_>>();
-    let waiting = tokio::time::timeout(Duration::from_mins(1), snapshots.wait_for(|s| names(s) == wanted)).await;
-    let came = waiting.is_ok();
+    let waiting = tokio::time::timeout(Duration::from_mins(1), snapshots.wait_for(|s| names(s) == expected)).await;
+    let are_served = waiting.is_ok();
     drop(waiting);
-    assert!(came, "{wanted:?} are not served, but {:?}", names(&snapshots.borrow()));
+    assert!(are_served, "{expected:?} are not served, but {:?}", names(&snapshots.borrow()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
