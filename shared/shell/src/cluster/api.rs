@@ -1,4 +1,4 @@
-//! Requests to the API server, with whole objects as JSON: nothing is lost that a type would not know.
+//! Requests to the API server with whole objects as JSON, so that fields that a Rust type would not have are preserved.
 
 mod pages;
 mod query;
@@ -28,28 +28,28 @@ use super::permit::Permit;
 use super::warning;
 use crate::causes;
 
-/// Field manager of everything that is written by `kubectl olm`.
+/// The field manager of all writes of `kubectl olm`.
 const MANAGER: &str = "kubectl-olm";
 
-/// Asks for an answer that has nothing of the object but its metadata.
+/// The `Accept` header that requests only the metadata of an object.
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
-/// How long the API server may take to answer: after a minute it gives up a request by itself.
+/// The timeout of a request: the API server itself cancels a request after a minute.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// How often one request comes back when the API server asks for that, as with kubectl.
+/// The maximum number of retries of a request that the API server delays with `retryAfterSeconds`, as in kubectl.
 const MOST_PAUSES: usize = 10;
-/// Who asks for more than that is not waited for.
+/// The longest such pause. A request with a longer one is not retried.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Where a kind lives in the API: its plural, and whether it has namespaces.
+/// The API resource of a kind: its plural, and whether it is namespaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
     /// Group, version and kind.
     pub gvk: Gvk,
     /// The plural, as in URLs.
     pub plural: String,
-    /// Are objects of it in namespaces?
+    /// Whether its objects are namespaced.
     pub namespaced: bool,
 }
 
@@ -60,7 +60,7 @@ impl From<&Kind> for Resource {
 }
 
 impl Resource {
-    /// Says in the object what it is.
+    /// Sets apiVersion and kind of an object.
     fn name(&self, object: &mut Value) {
         if let Some(object) = object.as_object_mut() {
             object.insert("apiVersion".to_owned(), self.gvk.api_version().into());
@@ -68,7 +68,7 @@ impl Resource {
         }
     }
 
-    /// The plural with its group, as in `installplans.operators.coreos.com`.
+    /// Returns the plural with its group, as in `installplans.operators.coreos.com`.
     pub fn qualified(&self) -> String {
         let Self { gvk, plural, .. } = self;
         if gvk.group.is_empty() { plural.clone() } else { format!("{plural}.{}", gvk.group) }
@@ -93,56 +93,56 @@ impl Resource {
 #[derive(Clone)]
 pub struct Api {
     client: kube::Client,
-    /// Resources by kind, as discovered so far.
+    /// The resources that are known, by kind.
     resources: Arc<Mutex<BTreeMap<Gvk, Resource>>>,
-    /// With whose rights objects are read and written, if not with our own.
+    /// The account to impersonate for reading and writing objects, if any.
     account: Option<Account>,
-    /// The right to write, which is asked for before each time that a write is sent.
+    /// The permit to write, which is checked before each write, including retries.
     permit: Permit,
-    /// How long an answer is waited for.
+    /// The timeout of a request.
     patience: Duration,
-    /// Where warnings are kept, if somebody wants them.
+    /// The stored warnings, if they are requested.
     warnings: Option<Arc<std::sync::Mutex<Vec<String>>>>,
-    /// How long a connection may take, which kube's client looks after.
+    /// The connection timeout, which `kube::Client` enforces.
     connecting: Option<Duration>,
-    /// How many objects a page of a kind may have, of kinds whose objects are large.
+    /// The page sizes of kinds with large objects.
     limits: Arc<std::sync::Mutex<BTreeMap<Gvk, u32>>>,
 }
 
 impl Api {
-    /// A client. Its configuration should have kube's own retries off: the planner retries.
+    /// Creates a client. Its configuration should disable the retries of `kube`, because the planner retries.
     pub fn new(client: kube::Client) -> Self {
         let (resources, patience, limits) = (Arc::default(), PATIENCE, Arc::default());
         let permit = Permit::always();
         Self { client, resources, account: None, permit, patience, warnings: None, connecting: None, limits }
     }
 
-    /// The same client, which waits no longer than that for an answer. A watch may go on for ever once it has begun.
+    /// Sets the timeout of requests. It does not apply to a watch that has started.
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
 
-    /// The same client, which knows how long its connections may take.
+    /// Sets the connection timeout that messages contain.
     pub(crate) fn with_connecting(self, connecting: Option<Duration>) -> Self {
         Self { connecting, ..self }
     }
 
-    /// The same client, but what it does to objects it does with the rights of a ServiceAccount.
+    /// Returns a client that reads and writes objects with the permissions of a ServiceAccount.
     pub fn with_rights_of(&self, account: &Account) -> Self {
         Self { account: Some(account.clone()), ..self.clone() }
     }
 
-    /// The same client, which writes only as long as it may: what is sent again, too, and what takes its time.
+    /// Returns a client that writes only while the permit is valid, including retries and pending requests.
     pub(super) fn with_permit(&self, permit: &Permit) -> Self {
         Self { permit: permit.clone(), ..self.clone() }
     }
 
-    /// The same client, which keeps the warnings of the API server.
+    /// Returns a client that stores the warnings of the API server.
     pub fn with_warnings(&self) -> Self {
         Self { warnings: Some(Arc::default()), ..self.clone() }
     }
 
-    /// What the API server has warned of since this was last asked, oldest first.
+    /// Removes and returns the stored warnings, oldest first.
     pub fn take_warnings(&self) -> Vec<String> {
         let mut kept = match &self.warnings {
             Some(warnings) => warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
@@ -151,23 +151,23 @@ impl Api {
         std::mem::take(&mut *kept)
     }
 
-    /// The client itself.
+    /// Returns the underlying client.
     pub fn client(&self) -> kube::Client {
         self.client.clone()
     }
 
-    /// Makes a kind known without asking the API server.
+    /// Registers a resource without discovery.
     pub async fn know(&self, resource: Resource) {
         self.resources.lock().await.insert(resource.gvk.clone(), resource);
     }
 
-    /// GET. `None` when it is not there.
+    /// Sends a GET. Returns `None` if the object does not exist.
     pub async fn get(&self, target: &ObjectRef) -> Result<Option<Value>, Status> {
         let found = self.read(target).await?;
         found.transpose().map_err(|object| decode::refusal(&object))
     }
 
-    /// GET, of which an answer that cannot be read is no refusal.
+    /// Sends a GET. An object that cannot be decoded is not an error here.
     pub async fn read(&self, target: &ObjectRef) -> Result<Option<Result<Value, Box<Unreadable>>>, Status> {
         let resource = self.resource(&target.gvk).await?;
         let request = Request::new(resource.path(&target.namespace)).get(&target.name, &GetParams::default());
@@ -178,10 +178,10 @@ impl Api {
         }
     }
 
-    /// WATCH, from a resourceVersion on.
+    /// Starts a watch from a resourceVersion on.
     ///
     /// # Errors
-    /// It is refused, also because the resourceVersion is too old.
+    /// The watch was refused, for example because the resourceVersion is too old.
     pub async fn watch(
         &self,
         query: &ListQuery,
@@ -189,19 +189,19 @@ impl Api {
     ) -> Result<impl Stream<Item = Result<WatchEvent, Status>> + use<>, Status> {
         let mut request = query.watch(from).map_err(unsendable)?;
         let is_secret = is_about_secrets(request.uri().path());
-        // Kubernetes 1.37 compresses each event for itself, which kube's client does not undo.
+        // Kubernetes 1.37 compresses each event separately, which `kube::Client` does not decompress.
         request.headers_mut().insert(http::header::ACCEPT_ENCODING, http::HeaderValue::from_static("identity"));
         let answer = self.answer(|| self.open(request.clone())).await;
         let answer = answer.map_err(|refusal| if is_secret { refusal.about_secret() } else { refusal })?;
         Ok(decode::events(answer, query.resource.gvk.clone(), query.depth == Depth::Metadata))
     }
 
-    /// POST.
+    /// Sends a POST.
     pub async fn create(&self, object: &Value) -> Result<Value, Status> {
         self.post(object, false).await
     }
 
-    /// POST, of which the server only says what would become of it.
+    /// Sends a POST with server-side dry run.
     pub async fn rehearse_create(&self, object: &Value) -> Result<Value, Status> {
         self.post(object, true).await
     }
@@ -213,12 +213,12 @@ impl Api {
         self.write(object, Request::new(resource.path(&target.namespace)).create(&params, bytes(object)?)).await
     }
 
-    /// PUT of the object, or of its status.
+    /// Sends a PUT of the object or of a subresource.
     pub async fn update(&self, object: &Value, subresource: Option<&str>) -> Result<Value, Status> {
         self.put(object, subresource, false).await
     }
 
-    /// PUT of the object, of which the server only says what would become of it.
+    /// Sends a PUT of the object with server-side dry run.
     pub async fn rehearse_update(&self, object: &Value) -> Result<Value, Status> {
         self.put(object, None, true).await
     }
@@ -236,8 +236,8 @@ impl Api {
         self.write(object, request).await
     }
 
-    /// Sends an object. Of a copied ClusterServiceVersion only the metadata comes back: there are many, they are big, and what is in them was
-    /// sent a moment ago.
+    /// Sends an object. For a copied ClusterServiceVersion only the metadata is requested back: there are many large ones, and the rest is
+    /// in the request.
     async fn write(
         &self,
         object: &Value,
@@ -257,7 +257,7 @@ impl Api {
         Ok(written)
     }
 
-    /// PATCH with a JSON merge patch.
+    /// Sends a PATCH with a JSON merge patch.
     pub async fn merge(&self, target: &ObjectRef, patch: &Value) -> Result<Value, Status> {
         let resource = self.resource(&target.gvk).await?;
         let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
@@ -265,7 +265,7 @@ impl Api {
         self.send(request.patch(&target.name, &params, &Patch::Merge(patch))).await
     }
 
-    /// PATCH with a JSON merge patch, of which the server only says what would become of it.
+    /// Sends a PATCH with a JSON merge patch and server-side dry run.
     pub async fn rehearse_merge(&self, target: &ObjectRef, patch: &Value) -> Result<Value, Status> {
         let params = PatchParams { dry_run: true, field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
         let resource = self.resource(&target.gvk).await?;
@@ -273,7 +273,7 @@ impl Api {
         self.send(request.patch(&target.name, &params, &Patch::Merge(patch))).await
     }
 
-    /// PATCH by server-side apply, taking over fields of other managers.
+    /// Sends a PATCH by server-side apply that takes over fields of other managers.
     pub async fn apply(&self, object: &Value) -> Result<Value, Status> {
         let target = ObjectRef::from_object(object);
         let resource = self.resource(&target.gvk).await?;
@@ -282,7 +282,7 @@ impl Api {
         self.send(request.patch(&target.name, &params, &Patch::Apply(object))).await
     }
 
-    /// DELETE. `None` when nothing is left of it.
+    /// Sends a DELETE. Returns the object if it still exists, for example because of finalizers.
     pub async fn delete(&self, target: &ObjectRef, params: &DeleteParams) -> Result<Option<Value>, Status> {
         let resource = self.resource(&target.gvk).await?;
         let answer = self.send(Request::new(resource.path(&target.namespace)).delete(&target.name, params)).await?;
@@ -290,7 +290,7 @@ impl Api {
         Ok(is_object.then_some(answer))
     }
 
-    /// Sends a request: the text of the answer.
+    /// Sends a request and returns the text of the response.
     async fn text(
         &self,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
@@ -310,7 +310,7 @@ impl Api {
             }
         }
         let writes = !request.method().is_safe();
-        // A write that is still under way when the permit ends is given up.
+        // A write that is pending when the permit expires is abandoned.
         let most = if writes { self.permit.rest().unwrap_or_default() } else { Duration::MAX };
         let ask = || async {
             let mut write = None;
@@ -327,17 +327,17 @@ impl Api {
         let answer = self.answer_within(most.min(self.patience), ask).await;
         let is_secret = is_about_secrets(request.uri().path());
         let bytes = answer.map_err(|refusal| if is_secret { refusal.about_secret() } else { refusal })?;
-        String::from_utf8(bytes).map_err(|_| Status::new(0, UNREADABLE, "the answer is no text"))
+        String::from_utf8(bytes).map_err(|_| Status::new(0, UNREADABLE, "the response is not valid UTF-8"))
     }
 
-    /// Sends a request whose answer is an object.
+    /// Sends a request whose response is an object.
     async fn send(&self, request: Result<http::Request<Vec<u8>>, kube::core::request::Error>) -> Result<Value, Status> {
         let text = self.text(request).await?;
         let none = Gvk::new("", "", "");
         decode::item(&text, &none).map_err(|object| decode::refusal(&object))
     }
 
-    /// As kube's client asks, which drops the headers of answers, and reads them however long they are.
+    /// Sends a request as `kube::Client` does, but keeps the warnings in the headers and limits the size of error responses.
     async fn open(&self, request: http::Request<Vec<u8>>) -> kube::Result<http::Response<Body>> {
         let is_secret = is_about_secrets(request.uri().path());
         let answer = self.client.send(request.map(Body::from)).await?;
@@ -354,15 +354,15 @@ impl Api {
             let text = String::from_utf8_lossy(&body);
             kube::core::Status::failure(text.trim(), "Failed to parse error data")
         });
-        // Code 0 is for what has no answer.
+        // Code 0 means that there was no response.
         let code = if refusal.code == 0 { code.as_u16() } else { refusal.code };
         let heard = Status::new(code, &refusal.reason, std::mem::take(&mut refusal.message)).heard();
         (refusal.code, refusal.reason, refusal.message) = (heard.code, heard.reason, heard.message);
         Err(kube::Error::Api(Box::new(refusal)))
     }
 
-    /// The answer, if there is one in time. An API server that is busy, or does not know a new kind yet, refuses without having looked and
-    /// says when to come back: kubectl does, too.
+    /// Returns the response, if it arrives before the timeout. An API server that is overloaded, or does not serve a new kind yet, refuses
+    /// a request without processing it and returns a pause: the request is then retried, as in kubectl.
     async fn answer<T, A: Future<Output = kube::Result<T>>>(&self, ask: impl Fn() -> A) -> Result<T, Status> {
         self.answer_within(self.patience, ask).await
     }
@@ -376,7 +376,7 @@ impl Api {
             for _ in 0..MOST_PAUSES {
                 let answer = ask().await;
                 let Some(pause) = answer.as_ref().err().and_then(pause) else { return answer };
-                tracing::debug!(?pause, "the API server asks to come back");
+                tracing::debug!(?pause, "the API server requests a retry");
                 tokio::time::sleep(pause).await;
             }
             ask().await
@@ -394,14 +394,14 @@ fn bytes(object: &Value) -> Result<Vec<u8>, Status> {
     serde_json::to_vec(sendable(object).as_ref()).map_err(|error| Status::new(0, "Unsendable", error.to_string()))
 }
 
-/// Is it the path of Secrets, or of one?
+/// Returns whether the path is of one or several Secrets.
 fn is_about_secrets(path: &str) -> bool {
     let rest = path.strip_prefix("/api/v1/");
     let parts: Vec<&str> = rest.map(|rest| rest.split('/').collect()).unwrap_or_default();
     matches!(parts[..], ["secrets", ..] | ["namespaces", _, "secrets", ..])
 }
 
-/// How long the API server asks to wait.
+/// Returns the pause that the API server requests.
 fn pause(error: &kube::Error) -> Option<Duration> {
     let kube::Error::Api(refusal) = error else { return None };
     let seconds = refusal.details.as_ref()?.retry_after_seconds;
@@ -409,7 +409,7 @@ fn pause(error: &kube::Error) -> Option<Duration> {
     (refusal.code == 429 && seconds > 0 && pause <= LONGEST_PAUSE).then_some(pause)
 }
 
-/// Was the connection not made in time?
+/// Returns whether the connection timed out.
 fn is_late(error: &kube::Error) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -421,7 +421,7 @@ fn is_late(error: &kube::Error) -> bool {
     false
 }
 
-/// Is it known what became of a request? Who says that somebody else does not answer does not know either.
+/// Returns whether the result of a request is known. It is unknown without a response and after gateway errors (502 and above).
 fn is_known<T>(answer: &kube::Result<T>) -> bool {
     match answer {
         Ok(_) => true,
@@ -434,16 +434,16 @@ fn unsendable(error: kube::core::request::Error) -> Status {
     Status::new(0, "Unsendable", error.to_string())
 }
 
-/// The refusal in an error of kube's client; code 0 when there was no answer.
+/// Returns the refusal in an error of `kube::Client`; code 0 if there was no response.
 pub fn status(error: kube::Error) -> Status {
     match error {
         kube::Error::Api(refusal) => Status::new(refusal.code, &refusal.reason, refusal.message.clone()).heard(),
-        // What is refused here and not there.
+        // The error was raised locally.
         kube::Error::Service(error) if error.is::<Status>() => {
             error.downcast::<Status>().map_or_else(|_| Status::new(0, "NoAnswer", ""), |refusal| *refusal)
         }
         other => {
-            // The innermost says what happened, those around it that there was a request.
+            // The innermost error has the cause; the others only state that a request failed.
             let around: Vec<String> = causes::all(&other).collect();
             tracing::debug!("no answer from the API server: {other}: {}", around.join(": "));
             Status::new(0, "NoAnswer", causes::innermost(&other)).heard()
@@ -462,7 +462,7 @@ mod tests {
 
     use super::*;
 
-    /// An API server that warns of everything, and takes nothing but ServiceAccounts.
+    /// An API server that returns warnings and accepts only ServiceAccounts.
     async fn warning_server() -> Api {
         let warnings = || [(header::WARNING, "299 - \"first\""), (header::WARNING, "299 - \"say \\\"second\\\"\"")];
         let takes = async move |object: String| (StatusCode::CREATED, AppendHeaders(warnings()), object);
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn warnings_are_kept_for_those_who_want_them() {
+    async fn warnings_are_stored_on_request() {
         let api = warning_server().await;
         let of = |kind: &str| json!({ "apiVersion": "v1", "kind": kind, "metadata": { "name": "rose", "namespace": "garden" } });
         let texts = ["first", "say \"second\""];
@@ -497,11 +497,11 @@ mod tests {
         assert_eq!(warned.create(&of("ServiceAccount")).await, Ok(of("ServiceAccount")));
         assert_eq!(warned.take_warnings(), texts);
         let refusal = warned.create(&of("Secret")).await.unwrap_err();
-        assert_eq!(refusal, Status::new(403, "Forbidden", "no").about_secret(), "its words may quote the Secret");
+        assert_eq!(refusal, Status::new(403, "Forbidden", "no").about_secret(), "the message may quote the Secret");
         assert_eq!(
             warned.take_warnings(),
             [warning::ABOUT_SECRET],
-            "they may quote it, too, and are told of what is refused"
+            "warnings may quote it too, and refusals have warnings"
         );
         let refusal = warned.create(&of("ConfigMap")).await.unwrap_err();
         assert_eq!((refusal.code, refusal.message.as_str()), (502, "a proxy"));

@@ -1,8 +1,8 @@
-//! From the bytes of an answer to objects: within bounds, and each object for itself.
+//! Decodes responses into objects, with size limits, and each object separately.
 //!
-//! Whoever may write objects may write one that is legal in Kubernetes and cannot be read here: Go reads JSON that is nested 10,000 levels
-//! deep, and what reads it recursively here stops at 128. Such an object is named by its metadata and left out. The others of its list or
-//! watch are read.
+//! A user may write an object that is valid in Kubernetes and cannot be decoded here: Go parses JSON that is nested 10,000 levels deep, and
+//! the recursive parser here stops at 128. Such an object is reported by its metadata and skipped. The other objects of its list or watch
+//! are read.
 
 use std::collections::BTreeMap;
 
@@ -16,20 +16,20 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// Most bytes of one answer. An API server takes 3 MiB in a request and etcd 1.5 MiB in an object, so that what is larger is a page of too
-/// many objects, which is asked for again with fewer.
+/// The maximum size of a response in bytes. An API server accepts 3 MiB per request and etcd 1.5 MiB per object, so a larger response is a
+/// page of too many objects, which is requested again with fewer.
 pub(super) const MOST_BYTES: usize = 64 << 20;
 
-/// Most bytes of a refusal: sentences.
+/// The maximum size of an error response in bytes.
 pub(super) const MOST_OF_A_REFUSAL: usize = 4 << 20;
 
-/// Most bytes of one event of a watch, with the same reason as [`MOST_BYTES`]: one object.
+/// The maximum size of a watch event in bytes, which contains one object: see [`MOST_BYTES`].
 const LONGEST_LINE: usize = 32 << 20;
 
-/// Where serde_json stops.
+/// The recursion limit of `serde_json`.
 const MOST_LEVELS: usize = 128;
 
-/// What is kept of the metadata of an object that cannot be read.
+/// The fields of the metadata that are kept of an object that cannot be decoded.
 const KEPT: [&str; 11] = [
     "name",
     "namespace",
@@ -44,30 +44,30 @@ const KEPT: [&str; 11] = [
     "finalizers",
 ];
 
-/// The reason of a refusal of ours: an answer is there and cannot be read.
+/// The reason of a local error: a response cannot be decoded.
 pub const UNREADABLE: &str = "Unreadable";
 
-/// The reason of a refusal of ours: an answer is too large.
+/// The reason of a local error: a response is too large.
 pub(super) const TOO_LARGE: &str = "TooLarge";
 
-/// What a watch tells.
+/// An event of a watch.
 #[derive(Clone, Debug)]
 pub enum WatchEvent {
-    /// An object is there.
+    /// An object was added.
     Added(Value),
-    /// An object has changed.
+    /// An object was modified.
     Modified(Value),
-    /// An object is gone: as it last was, or its metadata where the rest cannot be read.
+    /// An object was deleted: its last state, or only its metadata if the rest cannot be decoded.
     Deleted(Value),
-    /// An object was added or has changed, and cannot be read.
+    /// An object was added or modified, and cannot be decoded.
     Unreadable(Unreadable),
-    /// Nothing, until this resourceVersion.
+    /// There are no other events until this resourceVersion.
     Bookmark(String),
     /// The watch ends.
     Error(Status),
 }
 
-/// The items of a list, as they are in its text.
+/// The items of a list, not decoded.
 #[derive(Deserialize)]
 pub(super) struct RawList<'a> {
     #[serde(borrow)]
@@ -82,10 +82,10 @@ pub(super) struct RawList<'a> {
 
 impl<'a> RawList<'a> {
     pub(super) fn from_bytes(text: &'a [u8]) -> Result<Self, Status> {
-        serde_json::from_slice(text).map_err(|error| Status::new(0, UNREADABLE, format!("no list: {}", why(&error))))
+        serde_json::from_slice(text).map_err(|error| Status::new(0, UNREADABLE, format!("not a list: {}", why(&error))))
     }
 
-    /// The list's resourceVersion, and where the next page starts.
+    /// Returns the resourceVersion of the list and the token of the next page.
     pub(super) fn ends(&self) -> (String, String) {
         let metadata = self.metadata.map(|raw| fields(raw.get())).unwrap_or_default();
         let text =
@@ -94,14 +94,14 @@ impl<'a> RawList<'a> {
     }
 }
 
-/// The bytes of an answer, if they are not more than that.
+/// Reads the body of a response, up to `most` bytes.
 pub(super) async fn bytes(answer: http::Response<Body>, most: usize) -> kube::Result<Vec<u8>> {
     let mut parts = axum::body::Body::new(answer.into_body()).into_data_stream();
     let mut all = Vec::new();
     while let Some(part) = parts.next().await {
         let part = part.map_err(|error| kube::Error::Service(error.into_inner()))?;
         if all.len() + part.len() > most {
-            let message = format!("the answer has more than {} MiB", most >> 20);
+            let message = format!("the response is larger than {} MiB", most >> 20);
             return Err(kube::Error::Service(Box::new(Status::new(0, TOO_LARGE, message))));
         }
         all.extend_from_slice(&part);
@@ -109,12 +109,12 @@ pub(super) async fn bytes(answer: http::Response<Body>, most: usize) -> kube::Re
     Ok(all)
 }
 
-/// Reads one object, which is of that kind if it does not say of which.
+/// Decodes an object. An object without a kind counts as one of the given kind.
 pub(super) fn item(text: &str, gvk: &Gvk) -> Result<Value, Box<Unreadable>> {
     serde_json::from_str(text).map_err(|error| Box::new(unreadable(text, gvk, &error)))
 }
 
-/// What can be read of an object that cannot be read.
+/// Returns the part of an object that can be decoded.
 fn unreadable(text: &str, gvk: &Gvk, error: &serde_json::Error) -> Unreadable {
     let top = fields(text);
     let metadata = top.get("metadata").map(|raw| fields(raw.get())).unwrap_or_default();
@@ -126,19 +126,19 @@ fn unreadable(text: &str, gvk: &Gvk, error: &serde_json::Error) -> Unreadable {
     Unreadable::new(&api_version, &kind, kept, why(error))
 }
 
-/// Why, in words that stay the same while the object changes elsewhere, and quote nothing of it.
+/// Returns the reason of an error without positions and values: it stays the same while the object changes elsewhere, and quotes nothing.
 pub(super) fn why(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or_default();
     match message.rsplit_once(", expected ") {
         _ if message == "recursion limit exceeded" => format!("it is nested more than {MOST_LEVELS} levels deep"),
-        // What is there instead is quoted.
-        Some((_, expected)) if error.is_data() => format!("it has something else than {expected}"),
+        // The omitted part quotes the value.
+        Some((_, expected)) if error.is_data() => format!("invalid value, expected {expected}"),
         _ => message.to_owned(),
     }
 }
 
-/// The fields of an object by their names, unread: how deep they are does not matter. Empty for what is no object.
+/// Returns the fields of an object, not decoded, so that their depth does not matter; empty if the text is not an object.
 pub(super) fn fields(text: &str) -> BTreeMap<String, &RawValue> {
     serde_json::from_str(text).unwrap_or_default()
 }
@@ -147,13 +147,13 @@ fn value(raw: &RawValue) -> Option<Value> {
     serde_json::from_str(raw.get()).ok()
 }
 
-/// An error for those who can do nothing without the object.
+/// Returns an error for callers that need the object.
 pub(super) fn refusal(object: &Unreadable) -> Status {
-    let what = if object.is_named() { object.name() } else { "the answer".to_owned() };
+    let what = if object.is_named() { object.name() } else { "the response".to_owned() };
     Status::new(0, UNREADABLE, format!("{what} cannot be read: {}", object.why))
 }
 
-/// The events of a watch of that kind. `is_partial`: objects do not say what they are.
+/// Returns the events of a watch of that kind. `is_partial`: the objects have the kind PartialObjectMetadata, which is replaced.
 pub(super) fn events(
     answer: http::Response<Body>,
     gvk: Gvk,
@@ -181,12 +181,10 @@ fn event(line: &[u8], gvk: &Gvk, is_partial: bool) -> Result<WatchEvent, Status>
     let is_secret = gvk.group.is_empty() && gvk.kind == "Secret";
     let refused = |status: &Value| if is_secret { refused(status).about_secret() } else { refused(status) };
     let raw: Raw<'_> = serde_json::from_slice(line).map_err(|error| {
-        // Instead of an event there may be a refusal.
+        // A line may contain a Status instead of an event.
         let status = serde_json::from_slice::<Value>(line).ok().filter(|status| status["kind"] == "Status");
-        status.map_or_else(
-            || Status::new(0, UNREADABLE, format!("no event of a watch: {}", why(&error))),
-            |s| refused(&s),
-        )
+        status
+            .map_or_else(|| Status::new(0, UNREADABLE, format!("not a watch event: {}", why(&error))), |s| refused(&s))
     })?;
     let named = |mut object: Value| {
         if is_partial && let Some(fields) = object.as_object_mut() {
@@ -205,7 +203,7 @@ fn event(line: &[u8], gvk: &Gvk, is_partial: bool) -> Result<WatchEvent, Status>
             WatchEvent::Bookmark(object::resource_version(&bookmark).to_owned())
         }
         "ERROR" => WatchEvent::Error(refused(&value(raw.object).unwrap_or_default())),
-        _ => return Err(Status::new(0, UNREADABLE, "no event of a watch is called so")),
+        _ => return Err(Status::new(0, UNREADABLE, "unknown type of watch event")),
     })
 }
 
@@ -215,12 +213,12 @@ fn refused(status: &Value) -> Status {
     Status::new(code, object::text(status, &["reason"]), object::text(status, &["message"])).heard()
 }
 
-/// The lines of a body. What is left at its end is no line: it was cut.
+/// The lines of a body. An incomplete line at the end is discarded.
 struct Lines {
     parts: axum::body::BodyDataStream,
-    /// The beginning of a line.
+    /// The start of the current line.
     line: Vec<u8>,
-    /// What follows.
+    /// The data after it.
     rest: Bytes,
 }
 
@@ -237,7 +235,7 @@ impl Lines {
             }
             self.line.extend_from_slice(&std::mem::take(&mut self.rest));
             if self.line.len() > LONGEST_LINE {
-                let message = format!("an event of a watch has more than {} MiB", LONGEST_LINE >> 20);
+                let message = format!("a watch event is larger than {} MiB", LONGEST_LINE >> 20);
                 return Some(Err(Status::new(0, TOO_LARGE, message)));
             }
             match self.parts.next().await? {
@@ -271,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_is_named_and_the_others_are_read() {
+    fn an_object_that_is_too_deep_is_named_and_the_others_are_read() {
         let items = [csv("a", 3), csv("deep", 9_000), "7".to_owned(), csv("b", 3)].join(",");
         let text = format!(r#"{{"metadata":{{"resourceVersion":"9","continue":"c"}},"items":[{items}]}}"#);
         let list = RawList::from_bytes(text.as_bytes()).unwrap();
@@ -291,18 +289,18 @@ mod tests {
             refusal(deep).message,
             "ClusterServiceVersion garden/deep cannot be read: it is nested more than 128 levels deep"
         );
-        // What is read is whatever JSON it is: whether it has a name is for others to see.
+        // Any JSON value is accepted here: the callers check for a name.
         assert_eq!(read[2].as_ref().unwrap(), &json!(7));
         assert!(RawList::from_bytes(b"[").is_err() && RawList::from_bytes(b"{}").is_ok());
     }
 
     fn answer(parts: Vec<Vec<u8>>) -> http::Response<Body> {
-        // A body in one part, as kube's clients have it in tests.
+        // The body in one part, as in other tests with a `kube::Client`.
         http::Response::new(Body::from(parts.concat()))
     }
 
     #[tokio::test]
-    async fn a_watch_goes_on_after_what_cannot_be_read() {
+    async fn a_watch_continues_after_an_object_that_cannot_be_decoded() {
         let lines = [
             format!(r#"{{"type":"ADDED","object":{}}}"#, csv("a", 3)),
             format!(r#"{{"object":{},"type":"MODIFIED"}}"#, csv("deep", 200)),
@@ -317,7 +315,7 @@ mod tests {
             r#"{"type":"ADDED","obj"#.to_owned(),
         ];
         let answer = answer(vec![lines.join("\n").into_bytes()]);
-        let told: Vec<String> = events(answer, gvk(), true)
+        let seen: Vec<String> = events(answer, gvk(), true)
             .map(|event| match event {
                 Ok(WatchEvent::Added(o)) => format!("+{} {}", object::name(&o), object::text(&o, &["kind"])),
                 Ok(WatchEvent::Modified(o)) => format!("~{}", object::name(&o)),
@@ -330,7 +328,7 @@ mod tests {
             .collect()
             .await;
         assert_eq!(
-            told,
+            seen,
             [
                 "+a ClusterServiceVersion",
                 "?ClusterServiceVersion garden/deep",
@@ -338,24 +336,24 @@ mod tests {
                 "8",
                 "!410 too old",
                 "no",
-                "no event of a watch is called so",
+                "unknown type of watch event",
                 "+b ClusterServiceVersion",
             ]
         );
     }
 
-    /// What is told of each line of a watch.
+    /// Returns the error of each line of a watch.
     async fn refusals(kind: &str, lines: &[String]) -> Vec<Status> {
         let answer = answer(vec![lines.join("\n").into_bytes(), b"\n".to_vec()]);
-        let told = events(answer, Gvk::new("", "v1", kind), false).map(|event| match event {
+        let errors = events(answer, Gvk::new("", "v1", kind), false).map(|event| match event {
             Ok(WatchEvent::Error(status)) | Err(status) => status,
             event => panic!("{event:?}"),
         });
-        told.collect().await
+        errors.collect().await
     }
 
     #[tokio::test]
-    async fn words_of_a_watch_are_bounded_and_visible_and_quote_no_secret() {
+    async fn messages_of_a_watch_are_bounded_and_printable_and_quote_no_secret() {
         let status = |message: &str| json!({ "kind": "Status", "code": 500, "reason": "Thorn", "message": message });
         let error = |message: &str| json!({ "type": "ERROR", "object": status(message) }).to_string();
         let lines = [
@@ -366,24 +364,27 @@ mod tests {
             json!({ "type": ["thorns"], "object": {} }).to_string(),
             json!("thorns").to_string(),
         ];
-        for told in refusals("ConfigMap", &lines).await {
-            assert!(told.message.len() < 20_000 && !told.message.contains('\u{1b}'), "{told:?}");
+        for refusal in refusals("ConfigMap", &lines).await {
+            assert!(refusal.message.len() < 20_000 && !refusal.message.contains('\u{1b}'), "{refusal:?}");
         }
         assert_eq!(refusals("ConfigMap", &lines[..1]).await[0].message, r"it is\u{1b}[2J thorns");
-        for told in refusals("Secret", &lines).await {
-            assert!(!told.message.contains("thorns"), "{told:?}");
+        for refusal in refusals("Secret", &lines).await {
+            assert!(!refusal.message.contains("thorns"), "{refusal:?}");
         }
         let list = RawList::from_bytes(br#"{"items":"thorns"}"#).err().unwrap();
-        assert_eq!(list.message, "no list: it has something else than a sequence");
+        assert_eq!(list.message, "not a list: invalid value, expected a sequence");
     }
 
     #[tokio::test]
-    async fn an_answer_and_an_event_have_a_most() {
+    async fn the_sizes_of_responses_and_events_are_limited() {
         let read = bytes(answer(vec![vec![b' '; 100]]), 100).await.unwrap();
         assert_eq!(read.len(), 100);
         let refused = super::super::api::status(bytes(answer(vec![vec![b' '; 3 << 20]]), 2 << 20).await.unwrap_err());
-        assert_eq!((refused.reason.as_str(), refused.message.as_str()), (TOO_LARGE, "the answer has more than 2 MiB"));
-        let told: Vec<_> = events(answer(vec![vec![b'x'; LONGEST_LINE + 1]]), gvk(), false).take(1).collect().await;
-        assert_eq!(told[0].as_ref().unwrap_err().message, "an event of a watch has more than 32 MiB");
+        assert_eq!(
+            (refused.reason.as_str(), refused.message.as_str()),
+            (TOO_LARGE, "the response is larger than 2 MiB")
+        );
+        let seen: Vec<_> = events(answer(vec![vec![b'x'; LONGEST_LINE + 1]]), gvk(), false).take(1).collect().await;
+        assert_eq!(seen[0].as_ref().unwrap_err().message, "a watch event is larger than 32 MiB");
     }
 }

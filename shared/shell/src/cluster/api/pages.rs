@@ -1,4 +1,4 @@
-//! Lists, page by page: so many objects at a time as are asked for, and fewer where objects are large.
+//! Lists in pages, with fewer objects per page if they are large.
 
 use std::sync::PoisonError;
 
@@ -14,30 +14,30 @@ use super::{Api, ListQuery, Resource, unsendable};
 use crate::cluster::decode::{self, RawList};
 use crate::cluster::table::TablePage;
 
-/// How many bytes a page of a list is to have at most: what a page has is held several times while it is read. Pages of objects that are
-/// larger have fewer of them.
+/// The target size of a page of a list in bytes: a page takes several times its size in memory while it is decoded. Pages of larger objects
+/// have fewer of them.
 const PAGE_BYTES: usize = 16 << 20;
 
-/// Asks for the answer that `kubectl get` shows.
+/// The `Accept` header of `kubectl get`, which requests a table.
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
-/// A page of a list: objects, the list's resourceVersion, and where the next page starts.
+/// A page of a list.
 pub struct Page {
     /// The objects, each with apiVersion and kind.
     pub objects: Vec<Value>,
-    /// Those that are there and cannot be read.
+    /// The objects that cannot be decoded.
     pub unreadable: Vec<Unreadable>,
-    /// The list's resourceVersion.
+    /// The resourceVersion of the list.
     pub resource_version: String,
-    /// Token of the next page, empty at the end.
+    /// The token of the next page; empty at the end.
     pub next: String,
 }
 
 impl Page {
-    /// The objects, and the resourceVersion to watch from.
+    /// Returns the objects, and the resourceVersion to watch from.
     ///
     /// # Errors
-    /// One of the objects cannot be read.
+    /// One of the objects cannot be decoded.
     pub fn readable(self) -> Result<(Vec<Value>, String), Status> {
         match self.unreadable.first() {
             Some(object) => Err(decode::refusal(object)),
@@ -47,10 +47,10 @@ impl Page {
 }
 
 impl Api {
-    /// All pages of a LIST as one.
+    /// Requests all pages of a LIST and merges them.
     ///
     /// # Errors
-    /// A page is refused.
+    /// A page was refused.
     pub async fn list(&self, query: &ListQuery) -> Result<Page, Status> {
         let mut all = self.page(query, "").await?;
         while !all.next.is_empty() {
@@ -62,10 +62,10 @@ impl Api {
         Ok(all)
     }
 
-    /// A page of a LIST: the first when the token is empty.
+    /// Requests a page of a LIST; the first page if the token is empty.
     ///
     /// # Errors
-    /// It is refused, or has an object that is too large alone.
+    /// The page was refused, or contains an object that alone exceeds the limit.
     pub async fn page(&self, query: &ListQuery, token: &str) -> Result<Page, Status> {
         let resource = &query.resource;
         let mut limit = self.limit(&resource.gvk).unwrap_or(query.limit).min(query.limit);
@@ -76,7 +76,7 @@ impl Api {
                     self.set_limit(&resource.gvk, limit);
                 }
                 Err(refusal) if refusal.reason == decode::TOO_LARGE => {
-                    let message = format!("one of {} alone is too large: {}", resource.plural, refusal.message);
+                    let message = format!("one object of {} is too large: {}", resource.plural, refusal.message);
                     return Err(Status::new(0, decode::TOO_LARGE, message));
                 }
                 answer => return self.read_page(resource, &answer?),
@@ -90,7 +90,7 @@ impl Api {
         let (mut objects, mut unreadable) = (Vec::new(), Vec::new());
         for raw in list.items.unwrap_or_default() {
             match decode::item(raw.get(), &resource.gvk) {
-                // Items of a list do not say what they are.
+                // Items of a list have no apiVersion and kind.
                 Ok(mut object) => {
                     resource.name(&mut object);
                     objects.push(object);
@@ -102,7 +102,7 @@ impl Api {
         Ok(Page { objects, unreadable, resource_version, next })
     }
 
-    /// How many objects of a kind a page may have; `None`: as many as is asked for.
+    /// Returns the learned page size of a kind; `None` if there is no limit besides the requested one.
     fn limit(&self, gvk: &Gvk) -> Option<u32> {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner).get(gvk).copied()
     }
@@ -111,7 +111,7 @@ impl Api {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner).insert(gvk.clone(), limit);
     }
 
-    /// Takes note of how large the objects of a page were: the next has as many as fit, and never twice as many as the last.
+    /// Learns from the size of the objects of a page: the next page has as many as fit, and at most twice as many as this one.
     fn learn(&self, gvk: &Gvk, objects: usize, bytes: usize) {
         let known = self.limit(gvk);
         let fits = (objects.max(1) * PAGE_BYTES / bytes.max(1)).max(1);
@@ -123,7 +123,7 @@ impl Api {
         }
     }
 
-    /// A page of a LIST as a table, in one namespace, or in all when it is empty.
+    /// Requests a page of a LIST as a table, in one namespace, or in all namespaces if it is empty.
     pub async fn table(&self, resource: &Resource, namespace: &str, page: &str) -> Result<TablePage, Status> {
         let mut params = ListParams::default().limit(PAGE);
         if !page.is_empty() {
@@ -153,7 +153,7 @@ mod tests {
         Resource::from(&kinds::CONFIG_MAP)
     }
 
-    /// A server that has so many objects of so many MiB, in pages as large as is asked for; and how many it was asked for each time.
+    /// A server with that many objects of that many MiB, in pages of the requested size; and the sizes that were requested.
     fn server(objects: usize, mib: usize) -> (Api, Arc<Mutex<Vec<usize>>>) {
         let asked: Arc<Mutex<Vec<usize>>> = Arc::default();
         let (log, filler) = (asked.clone(), Bytes::from(vec![b'x'; MIB]));
@@ -197,20 +197,20 @@ mod tests {
         }
         let expected: Vec<Value> = (0..70).map(|n| format!("n{n}").into()).collect();
         assert_eq!(names, expected);
-        // 500 and 125 are all of them, which is too much; then as many as 16 MiB hold.
+        // Pages of 500 and 125 contain all objects, which is too large; then as many as fit into 16 MiB.
         assert_eq!(asked.lock().unwrap()[..], [500, 125, 31, 15, 15, 15]);
     }
 
     #[tokio::test]
-    async fn an_object_that_is_too_large_alone_is_refused_with_the_number() {
+    async fn an_object_that_exceeds_the_limit_is_refused_with_the_limit() {
         let (api, asked) = server(1, 65);
         let Err(refusal) = api.page(&ListQuery::all(&resource()), "").await else { panic!("it is too large") };
-        assert_eq!(refusal.message, "one of configmaps alone is too large: the answer has more than 64 MiB");
+        assert_eq!(refusal.message, "one object of configmaps is too large: the response is larger than 64 MiB");
         assert_eq!(asked.lock().unwrap().last(), Some(&1));
     }
 
     #[tokio::test]
-    async fn small_objects_are_listed_as_many_as_are_asked_for() {
+    async fn small_objects_are_listed_in_pages_of_the_requested_size() {
         let (api, asked) = server(1200, 0);
         assert_eq!(api.list(&ListQuery::all(&resource())).await.unwrap().objects.len(), 1200);
         assert_eq!(asked.lock().unwrap()[..], [500, 500, 500]);

@@ -1,4 +1,4 @@
-//! What is listed or watched.
+//! The query of a list or a watch.
 
 use kube::api::{ListParams, WatchParams};
 use kube::core::Request;
@@ -6,15 +6,15 @@ use olm_core::api::object::ObjectRef;
 
 use super::Resource;
 
-/// How many objects a page of a list has, as kubectl asks for them.
+/// The number of objects per page of a list, as in kubectl.
 pub(super) const PAGE: u32 = 500;
 
 /// How much of each object is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// Everything.
+    /// The whole object.
     Whole,
-    /// `metadata`.
+    /// Only `metadata`.
     Metadata,
 }
 
@@ -25,55 +25,55 @@ pub struct ListQuery {
     pub resource: Resource,
     /// The namespace; empty for all.
     pub namespace: String,
-    /// A label query; empty for all objects.
+    /// A label selector; empty for all objects.
     pub labels: String,
     /// A field selector; empty for all objects.
     pub fields: String,
-    /// How much of each object.
+    /// How much of each object is read.
     pub depth: Depth,
-    /// How many objects a page has at most.
+    /// The maximum number of objects per page.
     pub limit: u32,
 }
 
 impl ListQuery {
-    /// All objects of a resource, whole, in all namespaces.
+    /// Returns a query of all objects of a resource, whole, in all namespaces.
     pub fn all(resource: &Resource) -> Self {
         let resource = resource.clone();
         let (namespace, labels, fields) = (String::new(), String::new(), String::new());
         Self { resource, namespace, labels, fields, depth: Depth::Whole, limit: PAGE }
     }
 
-    /// One object.
+    /// Returns a query of one object.
     pub fn one(resource: &Resource, target: &ObjectRef) -> Self {
         let fields = format!("metadata.name={}", target.name);
         Self { fields, ..Self::all(resource).within(&target.namespace) }
     }
 
-    /// The same in one namespace, or in all when it is empty.
+    /// Sets the namespace; empty for all namespaces.
     #[must_use]
     pub fn within(self, namespace: &str) -> Self {
         Self { namespace: namespace.to_owned(), ..self }
     }
 
-    /// Those of them with such labels.
+    /// Sets the label selector.
     #[must_use]
     pub fn labelled(self, labels: &str) -> Self {
         Self { labels: labels.to_owned(), ..self }
     }
 
-    /// The same, so much of each object.
+    /// Sets how much of each object is read.
     #[must_use]
     pub fn depth(self, depth: Depth) -> Self {
         Self { depth, ..self }
     }
 
-    /// The same in pages of so many objects at most.
+    /// Sets the maximum number of objects per page.
     #[must_use]
     pub fn limit(self, limit: u32) -> Self {
         Self { limit, ..self }
     }
 
-    /// The request of a page of so many objects.
+    /// Returns the request of a page of at most `limit` objects.
     pub(super) fn list(&self, limit: u32, page: &str) -> Result<http::Request<Vec<u8>>, kube::core::request::Error> {
         let mut params = ListParams::default().limit(limit);
         if !self.labels.is_empty() {
@@ -92,7 +92,7 @@ impl ListQuery {
         }
     }
 
-    /// The request of a watch from a resourceVersion on.
+    /// Returns the request of a watch from a resourceVersion on.
     pub(super) fn watch(&self, from: &str) -> Result<http::Request<Vec<u8>>, kube::core::request::Error> {
         let mut params = WatchParams::default();
         if !self.labels.is_empty() {

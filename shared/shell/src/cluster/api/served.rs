@@ -1,6 +1,6 @@
-//! What the API server serves: its version, its groups, and the kinds of them.
+//! Discovery: the version of the API server, its groups, and their kinds.
 //!
-//! *Guarantees*: no more is read of an answer than of any other. An aggregated API server writes what discovery says of its groups.
+//! *Guarantees*: The size limit of other responses applies here too, because aggregated API servers write the discovery of their groups.
 
 use std::collections::BTreeMap;
 
@@ -18,24 +18,25 @@ use crate::cluster::decode::{self, UNREADABLE};
 const JSON: &str = "application/json";
 
 impl Api {
-    /// The API server's `gitVersion`.
+    /// Returns the `gitVersion` of the API server.
     pub async fn version(&self) -> Result<String, Status> {
         self.answer(|| self.ask_version()).await
     }
 
-    /// The same, asked once.
+    /// As [`Self::version`], without retries.
     pub(crate) async fn ask_version(&self) -> kube::Result<String> {
         self.ask::<Info>("/version", JSON).await.map(|version| version.git_version)
     }
 
-    /// The versions of a group that the API server serves, the one that it prefers first; none of one that it does not serve. Asked once.
+    /// Returns the versions of a group that the API server serves, the preferred one first; empty if it does not serve the group. Does not
+    /// retry.
     pub(crate) async fn ask_versions(&self, group: &str) -> kube::Result<Vec<String>> {
         let mut groups = self.ask::<APIGroupList>("/apis", JSON).await?.groups;
         groups.retain(|known| known.name == group);
         Ok(groups.into_iter().flat_map(|known| known.versions).map(|version| version.version).collect())
     }
 
-    /// Where a kind lives. A kind that is not known yet is asked for.
+    /// Returns the resource of a kind, which is discovered if it is not known yet.
     pub async fn resource(&self, gvk: &Gvk) -> Result<Resource, Status> {
         if let Some(known) = self.resources.lock().await.get(gvk) {
             return Ok(known.clone());
@@ -52,15 +53,15 @@ impl Api {
         resources.get(gvk).cloned().ok_or_else(missing)
     }
 
-    /// What discovery lists in a version of a group: kinds, with the names of their resources and whether those are in namespaces.
+    /// Returns the discovery of a group version: kinds, with the names of their resources and whether those are namespaced.
     async fn listed(&self, group: &str, version: &str) -> Result<Vec<(String, String, bool)>, Status> {
         let base = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
         let listed: APIResourceList = self.fetch(&format!("{base}/{version}"), JSON).await?;
         Ok(listed.resources.into_iter().map(|r| (r.kind, r.name, r.namespaced)).collect())
     }
 
-    /// The kinds that the API server serves in a version of a group, and whether their objects are in namespaces; that is unknown of
-    /// kinds that only a subresource has. Empty when the version is not served.
+    /// Returns the kinds that the API server serves in a group version, and whether they are namespaced, which is unknown for kinds that
+    /// only a subresource has. Empty if the version is not served.
     pub async fn kinds(&self, group: &str, version: &str) -> Result<BTreeMap<String, Option<bool>>, Status> {
         let listed = match self.listed(group, version).await {
             Ok(listed) => listed,
@@ -75,8 +76,8 @@ impl Api {
         Ok(kinds)
     }
 
-    /// Everything that the API server serves, which is known from then on, and the versions of groups of which it does not know now what
-    /// they have: aggregated APIs that do not answer.
+    /// Returns all resources that the API server serves, which are cached, and the group versions whose discovery is stale: aggregated APIs
+    /// that do not respond.
     pub async fn discover(&self) -> Result<(Vec<Resource>, Vec<(String, String)>), Status> {
         let core = self.fetch::<APIGroupDiscoveryList>("/api", ACCEPT_AGGREGATED_DISCOVERY_V2).await?;
         let groups = self.fetch::<APIGroupDiscoveryList>("/apis", ACCEPT_AGGREGATED_DISCOVERY_V2).await?;
@@ -99,7 +100,7 @@ impl Api {
         Ok((found, stale))
     }
 
-    /// What the API server tells of itself. It is asked with our own rights.
+    /// Requests a discovery document. Does not impersonate an account.
     async fn fetch<T: DeserializeOwned>(&self, path: &str, form: &'static str) -> Result<T, Status> {
         self.answer(|| self.ask(path, form)).await
     }
@@ -108,7 +109,7 @@ impl Api {
         let request = http::Request::get(path).header(ACCEPT, form).body(Vec::new()).map_err(kube::Error::HttpError)?;
         let answer = decode::bytes(self.open(request).await?, decode::MOST_BYTES).await?;
         serde_json::from_slice(&answer).map_err(|error| {
-            let message = format!("the answer to {path} cannot be read: {}", decode::why(&error));
+            let message = format!("cannot read the response to {path}: {}", decode::why(&error));
             kube::Error::Service(Box::new(Status::new(0, UNREADABLE, message)))
         })
     }
@@ -124,7 +125,7 @@ mod tests {
     use super::super::status;
     use super::*;
 
-    /// A server that answers whatever it is asked with a text, and blanks without end.
+    /// A server that responds to any request with a text, followed by endless blanks.
     fn endless(begins: &'static str) -> Api {
         let service = tower::service_fn(move |_: http::Request<kube::client::Body>| {
             let blanks = stream::repeat(Bytes::from(vec![b' '; 1 << 20]));
@@ -136,16 +137,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_without_an_end_is_refused_with_the_number() {
-        let told = Err("the answer has more than 64 MiB".to_owned());
+    async fn an_endless_response_is_refused_with_the_limit() {
+        let refused = Err("the response is larger than 64 MiB".to_owned());
         let list = r#"{"kind":"APIResourceList","groupVersion":"garden/v1","resources":[]"#;
         let gvk = Gvk::new("garden", "v1", "Rose");
-        assert_eq!(endless(list).kinds("garden", "v1").await.map(|_| ()).map_err(|e| e.message), told);
-        assert_eq!(endless(list).kinds("", "v1").await.map(|_| ()).map_err(|e| e.message), told);
-        assert_eq!(endless(list).resource(&gvk).await.map(|_| ()).map_err(|e| e.message), told);
-        assert_eq!(endless(r#"{"items":["#).discover().await.map(|_| ()).map_err(|e| e.message), told);
-        assert_eq!(endless("{").version().await.map(|_| ()).map_err(|e| e.message), told);
-        assert_eq!(endless("{").ask_versions("garden").await.map(|_| ()).map_err(|e| status(e).message), told);
+        assert_eq!(endless(list).kinds("garden", "v1").await.map(|_| ()).map_err(|e| e.message), refused);
+        assert_eq!(endless(list).kinds("", "v1").await.map(|_| ()).map_err(|e| e.message), refused);
+        assert_eq!(endless(list).resource(&gvk).await.map(|_| ()).map_err(|e| e.message), refused);
+        assert_eq!(endless(r#"{"items":["#).discover().await.map(|_| ()).map_err(|e| e.message), refused);
+        assert_eq!(endless("{").version().await.map(|_| ()).map_err(|e| e.message), refused);
+        assert_eq!(endless("{").ask_versions("garden").await.map(|_| ()).map_err(|e| status(e).message), refused);
     }
 
     fn answers(text: &'static str) -> Api {
@@ -157,10 +158,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_answer_is_told_and_not_quoted() {
+    async fn an_invalid_response_is_reported_and_not_quoted() {
         for text in ["", "{", "<html>thorns</html>", r#"{"kind":"APIResourceList","resources":"thorns"}"#] {
             let refusal = answers(text).kinds("garden", "v1").await.unwrap_err();
-            assert!(refusal.message.starts_with("the answer to /apis/garden/v1 cannot be read: "), "{refusal}");
+            assert!(refusal.message.starts_with("cannot read the response to /apis/garden/v1: "), "{refusal}");
             assert!(!refusal.message.contains("thorns"), "{refusal}");
         }
         let groups = r#"{"groups":[{"name":"garden","versions":[{"groupVersion":"garden/v2","version":"v2"},{"groupVersion":"garden/v1","version":"v1"}]}]}"#;
