@@ -1,7 +1,7 @@
-//! What the controllers count and measure, in Prometheus' text format: OLM's metrics by their names, and our own.
+//! The metrics of the controllers in the Prometheus text format: OLM's metrics under their names, and additional ones.
 //!
-//! Counters are kept here. What is counted of objects ([`olm_core::metrics`]) is asked of the loop when somebody scrapes, so that a series goes
-//! with its object, and costs nothing otherwise.
+//! Counters are stored here. Metrics of objects ([`olm_core::metrics`]) are requested from the loop on each scrape, so that a series is
+//! removed with its object, and there is no cost without scrapes.
 
 #[cfg(test)]
 mod tests;
@@ -20,19 +20,19 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use text::MEDIA_TYPE;
 
-/// How long a scrape waits for the loop, which may be planning.
+/// How long a scrape waits for the loop, which may be busy planning.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Quantiles are of this time, as in Prometheus' own client.
+/// The time window of quantiles, as in the Go client of Prometheus.
 const WINDOW: Duration = Duration::from_mins(10);
 
-/// Most resolutions that quantiles are of.
+/// The maximum number of resolutions from which quantiles are computed.
 const MOST_SAMPLES: usize = 4096;
 
-/// Somebody who scrapes.
+/// The channel on which a scrape receives the metrics of objects.
 pub(super) type Scrape = oneshot::Sender<Objects>;
 
-/// The counters. Cheap to clone; clones count together.
+/// The metrics. Cheap to clone; clones share their counters.
 #[derive(Clone, Default)]
 pub struct Metrics(Arc<Mutex<Counts>>);
 
@@ -48,15 +48,15 @@ struct Counts {
     unreadable: usize,
     /// By namespace and name of the CatalogSource.
     snapshots: BTreeMap<(String, String), u64>,
-    /// By namespace and name: the labels that a Subscription had when it was last counted, and how often with these.
+    /// The labels of each Subscription when it was last counted, and the count with these labels, by namespace and name.
     syncs: BTreeMap<(String, String), (SubscriptionState, u64)>,
-    /// Resolutions that failed, and that succeeded.
+    /// Failed and successful resolutions.
     resolutions: [Summary; 2],
     objects: Objects,
     scrapes: Option<mpsc::UnboundedSender<Scrape>>,
 }
 
-/// Durations: their number and sum, and those of the last minutes.
+/// A summary of durations: count, sum, and the durations in the time window.
 #[derive(Default)]
 struct Summary {
     count: u64,
@@ -82,7 +82,7 @@ impl Summary {
         }
     }
 
-    /// The duration below which this part of the last ones is.
+    /// Returns the quantiles of the durations in the time window.
     fn quantiles<const N: usize>(&mut self, parts: [f64; N]) -> [f64; N] {
         self.forget(Instant::now());
         let mut sorted: Vec<f64> = self.recent.iter().map(|(_, took)| *took).collect();
@@ -94,7 +94,7 @@ impl Summary {
     }
 }
 
-/// Which part of so many is at or below the n-th.
+/// Returns the fraction of `of` samples at or below the sample with the index `n`.
 #[expect(clippy::cast_precision_loss, reason = "there are a few thousand at most")]
 fn below(n: usize, of: usize) -> f64 {
     (n + 1) as f64 / of as f64
@@ -105,17 +105,17 @@ impl Metrics {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everything was listed.
+    /// Records that all kinds were listed.
     pub fn ready(&self) {
         self.counts().ready = true;
     }
 
-    /// Was everything listed?
+    /// Returns whether all kinds were listed.
     pub fn is_ready(&self) -> bool {
         self.counts().ready
     }
 
-    /// Actions were executed.
+    /// Records executed actions and the number of refused ones.
     pub fn worked(&self, actions: &[Action], refused: usize) {
         let mut counts = self.counts();
         for action in actions {
@@ -124,12 +124,12 @@ impl Metrics {
         counts.refused += refused as u64;
     }
 
-    /// So many keys are worked on now, or soon again.
+    /// Records the number of keys that are in progress or retried soon.
     pub fn unsettled(&self, keys: usize) {
         self.counts().unsettled = keys;
     }
 
-    /// So many reasons block a key now.
+    /// Records the number of reasons that block a key.
     pub fn blocked(&self, key: &Key, reasons: usize) {
         let mut counts = self.counts();
         if reasons == 0 {
@@ -139,22 +139,22 @@ impl Metrics {
         }
     }
 
-    /// The content of a CatalogSource was read so often more.
+    /// Adds to the number of reads of the content of a CatalogSource.
     pub(super) fn snapshots(&self, namespace: &str, name: &str, more: u64) {
         *self.counts().snapshots.entry((namespace.to_owned(), name.to_owned())).or_default() += more;
     }
 
-    /// So many objects cannot be read now.
+    /// Records the number of objects that cannot be decoded.
     pub(super) fn unreadable(&self, objects: usize) {
         self.counts().unreadable = objects;
     }
 
-    /// The API server warned of what a step of an InstallPlan applied.
+    /// Records a warning of the API server about a step of an InstallPlan.
     pub(super) fn warned(&self) {
         self.counts().warnings += 1;
     }
 
-    /// Looks at what is about to be observed in that World.
+    /// Counts an event before it is applied to the World.
     pub(super) fn observe(&self, world: &World, event: &Event) {
         if let Event::Applied(object) = event
             && object["kind"] == *kind::CLUSTER_SERVICE_VERSION.kind
@@ -167,7 +167,7 @@ impl Metrics {
         }
     }
 
-    /// Measures how the keys of namespaces are planned.
+    /// Returns the wrapper of plans that measures the resolutions of namespaces.
     pub fn around(&self) -> Around {
         let metrics = self.clone();
         Arc::new(move |world, key, plan| {
@@ -181,7 +181,7 @@ impl Metrics {
         })
     }
 
-    /// The Subscriptions of a namespace were looked at.
+    /// Records a resolution of the Subscriptions of a namespace.
     fn resolved(&self, world: &Reader<'_>, key: &Key, took: Duration) {
         let mut counts = self.counts();
         if let Some(succeeded) = world.resolution() {
@@ -198,14 +198,14 @@ impl Metrics {
         }
     }
 
-    /// What the loop answers scrapes from.
+    /// Returns the receiver of scrapes for the loop.
     pub(super) fn scrapes(&self) -> mpsc::UnboundedReceiver<Scrape> {
         let (sender, receiver) = mpsc::unbounded_channel();
         self.counts().scrapes = Some(sender);
         receiver
     }
 
-    /// All of them, as a scraper reads them. When the loop does not answer, with the objects as they were.
+    /// Returns all metrics in the text format. If the loop does not respond, the metrics of objects are those of the last scrape.
     pub async fn text(&self) -> String {
         let (sender, answer) = oneshot::channel();
         let asked = self.counts().scrapes.as_ref().is_some_and(|scrapes| scrapes.send(sender).is_ok());
@@ -217,7 +217,7 @@ impl Metrics {
 }
 
 impl Counts {
-    /// Takes in what there is, and forgets what is counted of others.
+    /// Updates the metrics of objects and removes the series of deleted objects.
     fn know(&mut self, objects: Objects) {
         let is = |namespace: &str, name: &str, key: &(String, String)| key.0 == namespace && key.1 == name;
         self.snapshots.retain(|key, _| objects.catalog_sources.iter().any(|c| is(&c.namespace, &c.name, key)));
@@ -225,7 +225,7 @@ impl Counts {
             self.snapshots.entry((catalog.namespace.clone(), catalog.name.clone())).or_default();
         }
         let subscriptions: std::collections::BTreeSet<&SubscriptionState> = objects.subscriptions.iter().collect();
-        // With other labels it is another series, from the next time on that it is looked at.
+        // With other labels it is another series, which starts at the next resolution.
         self.syncs.retain(|_, (known, _)| subscriptions.contains(known));
         self.objects = objects;
     }

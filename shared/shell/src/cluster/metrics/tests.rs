@@ -24,7 +24,7 @@ fn catalog(name: &str, ready: bool) -> CatalogState {
     CatalogState { namespace: "olm".to_owned(), name: name.to_owned(), ready }
 }
 
-/// Looks at the Subscriptions of a namespace in that World, as the planner does.
+/// Resolves the Subscriptions of a namespace in that World, as the planner does.
 fn plan(metrics: &Metrics, world: &World, namespace: &str, resolved: Option<bool>) {
     let (reader, key) = (Reader::new(world), Key::new(Controller::Resolution, "", namespace));
     let planned = metrics.around()(&reader, &key, &mut || {
@@ -36,13 +36,13 @@ fn plan(metrics: &Metrics, world: &World, namespace: &str, resolved: Option<bool
     assert_eq!(planned, Plan::nothing());
 }
 
-/// The lines of one metric.
+/// Returns the lines of one metric.
 fn lines(text: &str, name: &str) -> Vec<String> {
     let of_name = |line: &&str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ', '_']));
     text.lines().filter(of_name).map(str::to_owned).collect()
 }
 
-/// Metrics of which every name has a series.
+/// Returns metrics in which every name has a series.
 fn all() -> Metrics {
     let (metrics, mut world) = (Metrics::default(), World::new());
     world.apply(subscription("garden", "stable"));
@@ -146,7 +146,7 @@ async fn metrics_have_olms_names_labels_and_types() {
 }
 
 #[tokio::test]
-async fn series_go_with_their_objects_and_labels() {
+async fn series_are_removed_with_their_objects_and_labels() {
     let metrics = all();
     metrics.counts().know(Objects { catalog_sources: vec![catalog("down", true)], ..Objects::default() });
     let text = metrics.text().await;
@@ -157,7 +157,7 @@ async fn series_go_with_their_objects_and_labels() {
     assert_eq!(lines(&text, "catalog_source_snapshots_total").len(), 1, "{text}");
     assert_eq!(lines(&text, "csv_count"), ["csv_count 0"]);
 
-    // Another channel is another series; two namespaces share one, for the namespace is no label.
+    // Another channel is another series; two namespaces share one, because the namespace is not a label.
     let (metrics, mut world) = (Metrics::default(), World::new());
     world.apply(subscription("garden", "stable"));
     plan(&metrics, &world, "garden", None);
@@ -174,7 +174,7 @@ async fn series_go_with_their_objects_and_labels() {
 }
 
 #[tokio::test]
-async fn an_upgrade_is_counted_when_it_is_seen_and_scrapes_ask_the_loop() {
+async fn an_upgrade_is_counted_on_its_event_and_scrapes_query_the_loop() {
     let (metrics, mut world) = (Metrics::default(), World::new());
     let csv = |phase: &str| {
         json!({
@@ -194,13 +194,13 @@ async fn an_upgrade_is_counted_when_it_is_seen_and_scrapes_ask_the_loop() {
     let (text, ()) = tokio::join!(metrics.text(), answer);
     assert_eq!(lines(&text, "csv_upgrade_count"), ["csv_upgrade_count 1"]);
     assert_eq!(lines(&text, "csv_abnormal").len(), 1);
-    // The loop has ended: what it said last stays.
+    // The loop has ended: its last objects stay.
     drop(scrapes);
     assert_eq!(lines(&metrics.text().await, "csv_abnormal").len(), 1);
 }
 
 #[test]
-fn quantiles_are_of_what_was_observed() {
+fn quantiles_are_computed_from_observations() {
     let mut summary = Summary::default();
     assert!(summary.quantiles([0.9])[0].is_nan());
     (1..=100).rev().for_each(|n| summary.observe(Duration::from_secs(n)));
@@ -211,12 +211,12 @@ fn quantiles_are_of_what_was_observed() {
     assert_eq!(format!("{:?}", one.quantiles([0.9, 0.99])), "[7.0, 7.0]");
 }
 
-/// What promtool says of names that are OLM's, and so cannot be others.
+/// OLM's names that promtool reports, and that must not change.
 const OLMS_NAMES: [&str; 5] =
     ["csv_count", "csv_upgrade_count", "install_plan_count", "subscription_count", "catalog_source_count"];
 
 #[tokio::test]
-async fn promtool_takes_the_text() {
+async fn promtool_accepts_the_text() {
     let started = Command::new("promtool")
         .args(["check", "metrics"])
         .stdin(Stdio::piped())
@@ -230,14 +230,14 @@ async fn promtool_takes_the_text() {
     let text = all().text().await;
     promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let output = promtool.wait_with_output().unwrap();
-    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
-    let mut of: Vec<&str> = said.lines().filter_map(|line| line.split(' ').next()).collect();
+    let report = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+    let mut of: Vec<&str> = report.lines().filter_map(|line| line.split(' ').next()).collect();
     of.dedup();
     of.sort_unstable();
     of.dedup();
     let mut olms = OLMS_NAMES.to_vec();
     olms.sort_unstable();
-    // Its words about these are that gauges do not end in _count, and counters in _total. It says something else of text that it cannot read.
-    assert_eq!(of, olms, "{said}\n{text}");
-    assert_eq!(output.status.code(), Some(3), "there is something to say of the names, and nothing worse: {said}");
+    // It reports that gauges must not end in _count, and that counters must end in _total. A syntax error has another message.
+    assert_eq!(of, olms, "{report}\n{text}");
+    assert_eq!(output.status.code(), Some(3), "only the names are reported: {report}");
 }

@@ -1,7 +1,7 @@
-//! The metrics as text.
+//! Encodes the metrics as text.
 //!
-//! OLM's names came before OpenMetrics: a counter is named `csv_upgrade_count`, and a summary has quantiles. So the text is of the older format,
-//! which every scraper reads: counters are written under the very name that they were registered with.
+//! OLM's metrics predate OpenMetrics: a counter is named `csv_upgrade_count`, and a summary has quantiles. Therefore the text has the older
+//! Prometheus format, which every scraper supports: counters have exactly the name that they are registered with.
 
 use std::collections::BTreeMap;
 use std::fmt::Error;
@@ -89,14 +89,14 @@ struct Metric {
     family: Family,
 }
 
-/// All metrics of a moment.
+/// Returns the current metrics as text.
 pub(super) fn render(counts: &mut Counts) -> String {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Exposition(metrics(counts))));
     let mut text = String::new();
     // Writing to a string does not fail.
     let _ = prometheus_client::encoding::text::encode_registry(&mut text, &registry);
-    // The one type that the crate does not know.
+    // The crate does not support summaries.
     text.replacen(&format!("# TYPE {RESOLUTIONS} histogram"), &format!("# TYPE {RESOLUTIONS} summary"), 1)
 }
 
@@ -122,7 +122,7 @@ fn metrics(counts: &mut Counts) -> Vec<Metric> {
         let metrics::CsvState { namespace, name, version, phase, reason } = csv;
         (Abnormal { namespace, name, version, phase, reason }, 1)
     });
-    // Subscriptions of one name in several namespaces have one series, for the namespace is no label.
+    // Subscriptions of one name in several namespaces share a series, because the namespace is not a label.
     let mut syncs: BTreeMap<Sync, u64> = BTreeMap::new();
     for (known, n) in counts.syncs.values() {
         let metrics::SubscriptionState { namespace: _, name, installed, channel, package, approval } = known.clone();
@@ -168,12 +168,12 @@ fn metrics(counts: &mut Counts) -> Vec<Metric> {
         gauge(
             "kubectl_olm_unsettled",
             "Reconcile keys (controller and object) that are queued, running, or retried soon after a refusal",
-            // What was not listed yet was not planned for.
+            // Before the first list nothing was planned.
             one(counts.unsettled + usize::from(!counts.ready)),
         ),
         gauge(
             "kubectl_olm_unreadable_objects",
-            "Objects of the cluster that cannot be read, and are not changed",
+            "Objects that kubectl-olm cannot decode and does not change",
             one(counts.unreadable),
         ),
         gauge(
@@ -184,14 +184,14 @@ fn metrics(counts: &mut Counts) -> Vec<Metric> {
     ]
 }
 
-/// Writes the metrics of a moment.
+/// A collector of the current metrics.
 #[derive(Debug)]
 struct Exposition(Vec<Metric>);
 
 impl Collector for Exposition {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
         let metrics = &self.0;
-        // A name without series is left out, but for those that always have one.
+        // Metrics without series are omitted.
         metrics.iter().filter(|metric| !metric.family.is_empty()).try_for_each(|metric| {
             let encoder = encoder.encode_descriptor(metric.name, metric.help, None, metric.kind)?;
             metric.family.encode(encoder)
@@ -231,7 +231,7 @@ impl Family {
     }
 }
 
-/// A counter is written as a gauge is, under its own name.
+/// Encodes series. Counters are encoded as gauges, which adds no suffix to their names.
 fn each<L: EncodeLabelSet>(encoder: &mut MetricEncoder<'_>, series: &[(L, u64)]) -> Result<(), Error> {
     series.iter().try_for_each(|(labels, value)| encoder.encode_family(labels)?.encode_gauge(value))
 }
