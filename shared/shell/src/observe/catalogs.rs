@@ -1,4 +1,4 @@
-//! Catalogs that are looked into: directories that stand in for CatalogSources, and what CatalogSources of a cluster hold.
+//! Reads catalogs: directories that replace CatalogSources, and the content of CatalogSources of a cluster.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use crate::registry::local::{CatalogDirectory, first_findings};
 use crate::{cluster, image, registry};
 use olm_core::settings::Settings;
 
-/// A directory, and the CatalogSource that it stands for.
+/// A directory, and the CatalogSource that it replaces.
 pub(super) struct StandIn {
     namespace: String,
     name: String,
     directory: PathBuf,
-    /// Did the user name this directory itself?
+    /// Whether the user named this directory itself.
     is_named: bool,
 }
 
-/// The directories that were named, and those in the folders that were named: `catalogs/NAME/`.
+/// Returns the directories that the user named, and those inside named directories: `catalogs/NAME/`.
 pub(super) fn given(
     paths: &[PathBuf],
     catalogs: &[CatalogDirectory],
@@ -49,7 +49,7 @@ pub(super) fn given(
 }
 
 impl StandIn {
-    /// Makes its content known.
+    /// Reads the content into the World.
     pub(super) fn load_into(self, seen: &mut ClusterState, warn: Warn<'_>) -> Result<(), Error> {
         let Self { namespace, name, directory, is_named } = self;
         let load = if is_named { registry::dir::load } else { registry::dir::load_content };
@@ -62,8 +62,8 @@ impl StandIn {
 }
 
 impl ClusterState {
-    /// Reads what the CatalogSources of a cluster hold that are on offer in a namespace, and for which no directory stands in.
-    /// What cannot be had is a gap. `doing` is told which catalog is being read.
+    /// Reads the content of the CatalogSources that are available in a namespace and are not replaced by a directory. Content that cannot
+    /// be read is a gap. `doing` receives progress messages.
     pub async fn read_catalogs(&mut self, namespace: &str, images: &image::Options, doing: &(dyn Fn(String) + Sync)) {
         let Some(api) = self.api().cloned() else { return };
         let sources: Vec<Value> = {
@@ -111,7 +111,7 @@ async fn content(fetched: Fetched) -> Result<Arc<Snapshot>, registry::Error> {
     Ok(Arc::new(load.await??.snapshot))
 }
 
-/// What a CatalogSource has its content from.
+/// Returns the source of the content of a CatalogSource.
 fn target(source: &Value) -> Target {
     match Origin::from_source(source) {
         Origin::Address(address) => Target::Address(address.to_owned()),

@@ -1,4 +1,4 @@
-//! A cluster, read once.
+//! Reads a cluster once.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,11 @@ use super::state::ClusterState;
 use crate::cluster::api::Api;
 use crate::cluster::request_error::RequestError;
 
-/// Where OLM keeps the catalogs that every namespace sees, unless it says otherwise: upstream, and on OpenShift.
+/// The default namespaces of OLM's global catalogs: upstream and on OpenShift.
 pub(super) const GLOBAL: [&str; 2] = ["olm", "openshift-marketplace"];
 
-/// Reads a cluster: one namespace, or (without a name) all. `catalog_namespace`: whose catalogs every namespace sees, if that is known.
+/// Reads a cluster: one namespace, or all namespaces if there is no name. `catalog_namespace`: the namespace of the global catalogs, if
+/// known.
 pub(super) async fn read(
     api: Api,
     namespace: Option<String>,
@@ -70,7 +71,7 @@ pub(super) async fn read(
     })
 }
 
-/// The catalogs that every namespace sees; there may be none.
+/// Lists the CatalogSources of a namespace.
 async fn list_catalogs(api: &Api, namespace: &str, world: &mut World) -> Vec<Gap> {
     match listed(api, &kinds::CATALOG_SOURCE, namespace).await {
         Ok((objects, gaps)) => {

@@ -1,4 +1,4 @@
-//! Why the state of a cluster or of files cannot be read.
+//! Errors of reading the state of a cluster or of files.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use olm_core::yaml;
 use crate::cluster::request_error::RequestError;
 use crate::registry;
 
-/// Why a cluster or a file was refused. The messages name no place: see [`Error::place`].
+/// An error of reading a cluster or a file. The messages do not contain the place: see [`Error::place`].
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages describe the variants and their fields")]
 pub enum Error {
@@ -35,7 +35,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The file that the error is about, with its line if that is known.
+    /// Returns the file that the error is about, with its line if known.
     pub fn place(&self) -> Option<String> {
         match self {
             Self::Request(_) => None,
@@ -53,7 +53,7 @@ impl Error {
     /// Returns all errors as one, if there are any.
     ///
     /// # Errors
-    /// There are some.
+    /// There is at least one error.
     pub(super) fn all(errors: impl IntoIterator<Item = Self>) -> Result<(), Self> {
         let mut errors = errors.into_iter();
         let Some(first) = errors.next() else { return Ok(()) };
@@ -65,7 +65,7 @@ impl Error {
         Self::Unreadable { path: path.to_owned(), source }
     }
 
-    /// The message with its place.
+    /// Returns the message with its place.
     pub(super) fn text(&self) -> String {
         match self.place() {
             Some(place) => format!("{place}: {self}"),

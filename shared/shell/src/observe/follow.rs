@@ -1,4 +1,4 @@
-//! What happens to a cluster after it was looked at, watched from where each list ended: nothing in between is missed.
+//! Follows the changes of a cluster after it was read. Each watch starts where its list ended, so that no change is missed.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use crate::cluster::api::WatchEvent;
 use crate::cluster::watcher::{Step, Watcher};
 
 impl ClusterState {
-    /// Takes in what happens, until `is_enough` says so, which is asked after every change, or the time is up. Objects that were given on
-    /// top stay as they were given.
+    /// Applies changes until `is_enough` returns true, which is checked after every change, or until the timeout. Objects of the overlay
+    /// are not changed.
     ///
     /// # Errors
-    /// Something may not be watched, or not any more: why. Then nobody knows what has happened since.
+    /// A kind cannot be watched (any more), so that its later changes are unknown.
     pub(crate) async fn follow(
         &mut self,
         within: Duration,
@@ -39,7 +39,7 @@ impl ClusterState {
                 Some(step) = steps.next() => self.take_in(step)?,
                 () = &mut end => break,
             }
-            // What has come in the meantime counts, too.
+            // Apply the changes that arrived meanwhile.
             while let Some(Some(step)) = steps.next().now_or_never() {
                 self.take_in(step)?;
             }
@@ -52,7 +52,9 @@ impl ClusterState {
             Step::Event(event) => event,
             Step::Watching => return Ok(()),
             Step::Failed(refusal) => return Err(refusal),
-            Step::Page(_) => return Err(Status::new(410, "Expired", "what has happened meanwhile is not known")),
+            Step::Page(_) => {
+                return Err(Status::new(410, "Expired", "the watch expired, and the changes since then are unknown"));
+            }
         };
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) if !self.is_given(&object) => {
@@ -63,7 +65,7 @@ impl ClusterState {
                 let version = object::resource_version(&object).parse().unwrap_or_default();
                 self.world.delete(&GroupKind::kept_as(&object), &name, object::uid(&object), version);
             }
-            // What was known of it is no longer so.
+            // The known state is stale.
             WatchEvent::Unreadable(object) if !self.is_given(&object.stub) => {
                 let stub = &object.stub;
                 let name = (object::namespace(stub).to_owned(), object::name(stub).to_owned());

@@ -111,8 +111,8 @@ fn changed(object: &Value) -> Option<String> {
     fields.iter().map(|entry| object::text(entry, &["time"])).max().map(str::to_owned)
 }
 
-/// Lists the copies of ClusterServiceVersions in one namespace or (when it is empty) in all, page by page, for they can be ten thousands, and
-/// keeps of each whose it is.
+/// Lists the copies of ClusterServiceVersions in one namespace or (when it is empty) in all, page by page, for they can be ten thousands,
+/// and keeps of each whose it is.
 async fn list_copies(api: &Api, namespace: &str, world: &mut World) -> Result<Listed, Status> {
     let resource = Resource::from(&kinds::CLUSTER_SERVICE_VERSION);
     let query = ListQuery::all(&resource).within(namespace).labelled(labels::COPIED_FROM).depth(Depth::Metadata);

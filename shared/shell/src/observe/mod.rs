@@ -1,17 +1,17 @@
-//! The state of a cluster, or of files, read once and left as it is, as a World.
+//! Reads the state of a cluster or of files once into a World, without changing it.
 //!
 //! ```text
-//!   files     YAML and JSON: what somebody wrote down, a must-gather   --+
-//!   strict    fields that no API server knows are refused              --+
-//!   cluster   lists, as far as the rights to read go                   --+--> state: ClusterState { world, served, gaps }
-//!   catalogs  directories, and CatalogSources, as facts                --+
-//!   scope     which kinds are read, for which purpose; list: each of them, page by page
-//!   served    which kinds the API server knows, as far as that is known
+//!   files     YAML and JSON: manifests, a must-gather                  --+
+//!   strict    refuses unknown fields                                   --+
+//!   cluster   lists the kinds that the user may read                   --+--> state: ClusterState { world, served, gaps }
+//!   catalogs  directories and CatalogSources, as facts                 --+
+//!   scope     the kinds that are read for each purpose; list: lists them, page by page
+//!   served    the kinds that the API server serves, as far as known
 //!   gap       what could not be read; error: why nothing can be read
-//!   follow    what happens to a cluster afterwards, for those who wait for something
+//!   follow    later changes of the cluster, for commands that wait
 //! ```
 //!
-//! *Guarantees*: nothing is ever written. What may not be read is a [`Gap`], and an error only where nothing can be said without it.
+//! *Guarantees*: Nothing is written. Data that the user may not read is a [`Gap`]; it is an error only if there is no result without it.
 
 mod catalogs;
 mod cluster;
@@ -45,24 +45,24 @@ pub use self::state::ClusterState;
 use crate::cluster::api::Api;
 use crate::registry::local::CatalogDirectory;
 
-/// Takes warnings, a sentence each.
+/// Receives warnings of one sentence each.
 pub type Warn<'a> = &'a mut (dyn FnMut(String) + Send);
 
-/// What is given on top of what is read.
+/// The input that is added to the state that is read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Overlay<'a> {
-    /// Files that count as if they had been applied.
+    /// Files whose objects count as applied.
     pub on_top: &'a [PathBuf],
-    /// Directories that stand in for CatalogSources.
+    /// Directories that replace CatalogSources.
     pub catalogs: &'a [CatalogDirectory],
-    /// The namespace whose catalogs every namespace sees; without one it is found out.
+    /// The namespace of the global catalogs; detected if it is missing.
     pub catalog_namespace: Option<&'a str>,
 }
 
-/// Reads a cluster: one namespace, or (without a name) all.
+/// Reads a cluster: one namespace, or all namespaces if there is no name.
 ///
 /// # Errors
-/// Files cannot be read, nobody answers, or not with OLM's kinds; or a kind without which nothing can be said may not be listed.
+/// Files cannot be read, the API server does not respond or does not serve OLM's kinds, or a required kind cannot be listed.
 pub async fn read_cluster(
     api: Api,
     namespace: Option<String>,
@@ -73,7 +73,7 @@ pub async fn read_cluster(
     complete(cluster::read(api, namespace, scope, overlay.catalog_namespace).await?, &[], overlay, warn)
 }
 
-/// Reads files and folders in place of a cluster: without any, nothing is there but the catalogs that are given.
+/// Reads files and directories instead of a cluster. Without any, the state contains only the given catalogs.
 ///
 /// # Errors
 /// Files cannot be read.
@@ -98,12 +98,12 @@ fn complete(
         seen.served.add_object(&object);
         seen.on_top.push(ObjectRef::from_object(&object));
         seen.places.insert(ObjectRef::from_object(&object), place);
-        let there = Reader::new(&seen.world).json(
+        let existing = Reader::new(&seen.world).json(
             &GroupKind::from_object(&object),
             object::namespace(&object),
             object::name(&object),
         );
-        let object = applied(there, object, seen.at);
+        let object = applied(existing, object, seen.at);
         seen.world.apply(object);
     }
     let global = catalog_namespace.map(str::to_owned).or_else(|| global(&seen.world));
@@ -116,30 +116,30 @@ fn complete(
     Ok(seen)
 }
 
-/// What comes of applying an object: what others wrote into the one that is there stays.
-fn applied(there: Option<&Value>, mut object: Value, now: Timestamp) -> Value {
+/// Returns the result of applying an object: fields of other writers in the existing object are preserved.
+fn applied(existing: Option<&Value>, mut object: Value, now: Timestamp) -> Value {
     let metadata = object::map_mut(&mut object, &["metadata"]);
-    // It is newer than whatever was seen.
+    // It is newer than any observed version.
     metadata.remove("resourceVersion");
     metadata.insert("managedFields".to_owned(), json!([{ "time": object::time(now) }]));
-    let Some(there) = there else { return object };
+    let Some(existing) = existing else { return object };
     for field in ["uid", "creationTimestamp"] {
-        object["metadata"][field] = there["metadata"][field].clone();
+        object["metadata"][field] = existing["metadata"][field].clone();
     }
     for field in ["labels", "annotations"] {
-        let mut all: Map<String, Value> = there["metadata"][field].as_object().cloned().unwrap_or_default();
+        let mut all: Map<String, Value> = existing["metadata"][field].as_object().cloned().unwrap_or_default();
         all.extend(object["metadata"][field].as_object().cloned().unwrap_or_default());
         if !all.is_empty() {
             object["metadata"][field] = all.into();
         }
     }
-    if object["status"].is_null() && !there["status"].is_null() {
-        object["status"] = there["status"].clone();
+    if object["status"].is_null() && !existing["status"].is_null() {
+        object["status"] = existing["status"].clone();
     }
     object
 }
 
-/// The namespace that has CatalogSources and is known to be OLM's.
+/// Returns the first of OLM's default namespaces that has CatalogSources.
 fn global(world: &World) -> Option<String> {
     let world = Reader::new(world);
     cluster::GLOBAL
@@ -152,11 +152,8 @@ fn of_files(paths: &[PathBuf], namespace: Option<String>, warn: Warn<'_>) -> Res
     let gathered = files::gather(paths)?;
     if let [first, ..] = &gathered.left_out[..] {
         let n = gathered.left_out.len();
-        let what = if n == 1 { "1 file holds".to_owned() } else { format!("{n} files hold") };
-        warn(format!(
-            "{what} no Kubernetes objects that can be read, and what is in there is left out: {}",
-            first.text()
-        ));
+        let what = if n == 1 { "1 file contains".to_owned() } else { format!("{n} files contain") };
+        warn(format!("{what} documents that are not Kubernetes objects, which are ignored: {}", first.text()));
     }
     strict::check(&gathered.given, &mut Strict::default(), warn)?;
     let mut seen = ClusterState {

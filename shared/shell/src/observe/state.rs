@@ -1,4 +1,4 @@
-//! What was read: objects and catalogs as a World, which kinds are served, and what could not be read.
+//! The result of reading: objects and catalogs as a World, the kinds that are served, and what could not be read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,37 +16,37 @@ use super::scope;
 use super::served::Served;
 use crate::cluster::api::Api;
 
-/// The state of a cluster, or what files say of one.
+/// The state of a cluster, or of one that files describe.
 pub struct ClusterState {
     /// The objects, and the catalogs as facts.
     pub world: World,
-    /// The namespace to look at; none for all.
+    /// The requested namespace; `None` for all namespaces.
     pub namespace: Option<String>,
-    /// Which kinds the API server knows.
+    /// The kinds that the API server serves.
     pub served: Served,
-    /// Where the objects were read that are from files: `file:line`.
+    /// The places of objects from files: `file:line`.
     pub places: BTreeMap<ObjectRef, String>,
     /// What could not be read.
     pub gaps: Vec<Gap>,
-    /// The choices that controllers would make here.
+    /// The settings of the controllers.
     pub settings: Settings,
-    /// When.
+    /// The time of reading.
     pub at: Timestamp,
-    /// What was given on top.
+    /// The objects of the overlay.
     pub on_top: Vec<ObjectRef>,
-    /// From where on what happens can be watched.
+    /// The lists from which changes can be watched.
     pub(super) lists: Vec<Listed>,
-    /// The cluster; none when files were read.
+    /// The client of the cluster; `None` if files were read.
     pub(super) api: Option<Api>,
 }
 
 impl ClusterState {
-    /// The cluster that was looked at; none when files were read.
+    /// Returns the client of the cluster; `None` if files were read.
     pub fn api(&self) -> Option<&Api> {
         self.api.as_ref()
     }
 
-    /// A state to try something out in: these objects and no others, and no cluster, but the same kinds, and these catalogs.
+    /// Returns a state for a dry run: only these objects and catalogs, the same kinds, and no cluster.
     pub(crate) fn sandbox(&self, objects: Vec<Value>, catalogs: BTreeMap<(String, String), Arc<Snapshot>>) -> Self {
         let mut world = World::new();
         for ((namespace, name), snapshot) in catalogs {
@@ -72,18 +72,18 @@ impl ClusterState {
         }
     }
 
-    /// Takes it that these kinds are served.
+    /// Assumes that these kinds are served.
     pub(crate) fn serve(&mut self, kinds: impl IntoIterator<Item = Gvk>) {
         kinds.into_iter().for_each(|gvk| self.served.add(gvk, None));
     }
 
-    /// Is the object in a namespace that is looked at?
+    /// Returns whether the object is in a requested namespace.
     pub fn is_asked(&self, object: &Value) -> bool {
         self.namespace.as_deref().is_none_or(|namespace| namespace == object::namespace(object))
     }
 
-    /// Reads single objects, whatever their kinds: those that are there are in the World afterwards. What may not be read is
-    /// a gap; kinds that are not served are not there.
+    /// Reads single objects of any kind into the World. Objects that cannot be read are gaps; objects of kinds that are not served do not
+    /// exist.
     pub async fn read_objects(&mut self, targets: impl IntoIterator<Item = ObjectRef>) {
         let Some(api) = self.api.clone() else { return };
         let missing: Vec<ObjectRef> = targets.into_iter().filter(|target| !self.world.knows(target)).collect();
@@ -99,7 +99,8 @@ impl ClusterState {
         }
     }
 
-    /// Lists objects of a kind that is read here, in one namespace or (when it is empty) in all. What may not be listed is a gap.
+    /// Lists the objects of a kind of [`KINDS`] into the World, in one namespace, or in all namespaces if it is empty. A refused list is a
+    /// gap.
     pub(crate) async fn read_kind(&mut self, gk: &GroupKind, namespace: &str) {
         let Some(api) = self.api.clone() else { return };
         let Some(kind) = scope::find(&gk.group, &gk.kind) else { return };
@@ -115,7 +116,7 @@ impl ClusterState {
         }
     }
 
-    /// Puts an object that says no namespace where kubectl would put it, if it needs one.
+    /// Sets the namespace of a namespaced object without one, as kubectl does.
     pub(super) fn place(&self, object: &mut Value) {
         if !object::namespace(object).is_empty() {
             return;

@@ -1,9 +1,9 @@
 //! Fields that no API server knows, in files.
 //!
-//! kubectl asks the API server to be strict (`fieldValidation=Strict`): a field that is misspelt is refused, not dropped. So are objects that
-//! people wrote. An object with a uid comes from a server, which may be newer than what is known here: its fields are taken as they are,
-//! with a warning. So are those of kinds that are not OLM's in files that were found in a folder that was gathered: there is more in such
-//! folders than what is asked about, templates and the like.
+//! kubectl asks the API server to be strict (`fieldValidation=Strict`): a field that is misspelt is refused, not dropped. So are objects
+//! that people wrote. An object with a uid comes from a server, which may be newer than what is known here: its fields are taken as they
+//! are, with a warning. So are those of kinds that are not OLM's in files that were found in a folder that was gathered: there is more in
+//! such folders than what is asked about, templates and the like.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What files tell.
+//! Tests of reading files and clusters.
 
 use olm_core::api::object;
 use olm_core::world::{Reader, World, kind};
@@ -39,7 +39,7 @@ fn seen(files: &[(&str, &str)], on_top: Option<&str>, flags: &[&str]) -> Result<
 const GROUP: &str = "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {name: all, namespace: garden, resourceVersion: '7'}\n";
 
 #[test]
-fn what_is_on_top_counts_and_what_has_no_namespace_gets_one() {
+fn overlaid_objects_are_applied_and_get_the_default_namespace() {
     let top = "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {name: all}\nspec: {upgradeStrategy: Default}\n";
     let (seen, _) = seen(&[("og.yaml", GROUP), ("x.json", "[]")], Some(top), &[]).unwrap();
     let world = Reader::new(&seen.world);
@@ -49,14 +49,14 @@ fn what_is_on_top_counts_and_what_has_no_namespace_gets_one() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_and_left_out() {
-    let (seen, said) = seen(&[("og.yaml", GROUP), ("x.json", "[]"), ("y.yaml", "a: [")], None, &[]).unwrap();
+fn unreadable_files_are_reported_and_ignored() {
+    let (seen, warnings) = seen(&[("og.yaml", GROUP), ("x.json", "[]"), ("y.yaml", "a: [")], None, &[]).unwrap();
     assert_eq!(seen.world.objects().count(), 1);
-    assert!(said.contains("2 files hold no Kubernetes objects"), "{said}");
+    assert!(warnings.contains("2 files contain documents that are not Kubernetes objects"), "{warnings}");
 }
 
 #[test]
-fn directories_stand_in_for_catalogs_of_the_namespace_that_has_them() {
+fn directories_replace_catalogs_of_the_global_namespace() {
     let source = "apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nmetadata: {name: a, namespace: openshift-marketplace}\n";
     let catalog = "schema: olm.package\nname: rose\ndefaultChannel: c\n---\nschema: olm.channel\npackage: rose\nname: c\nentries: [{name: rose.v1}]\n---\nschema: olm.bundle\npackage: rose\nname: rose.v1\nimage: example.com/rose:1\nproperties: [{type: olm.package, value: {packageName: rose, version: 1.0.0}}]\n";
     let files = [("cs.yaml", source), ("catalogs/tea/catalog.yaml", catalog)];
@@ -68,7 +68,7 @@ fn directories_stand_in_for_catalogs_of_the_namespace_that_has_them() {
 }
 
 #[test]
-fn files_and_a_cluster_contradict_each_other() {
+fn files_and_a_cluster_are_mutually_exclusive() {
     let mut source = SourceFlags { from: vec!["/nowhere".into()], ..SourceFlags::default() };
     source.cluster.context = Some("mine".to_owned());
     let mut printer = Printer::to(Buffer::default(), Buffer::default());
@@ -76,7 +76,7 @@ fn files_and_a_cluster_contradict_each_other() {
     assert_eq!(looked.err().unwrap().kind, ErrorKind::Usage);
 }
 
-/// A cluster that lets lists be made in one namespace only, but for ClusterServiceVersions, of which there is a copy.
+/// Lists a cluster in which only one namespace may be read, except for ClusterServiceVersions, of which there is a copy.
 async fn narrow() -> (Result<Vec<Gap>, RequestError>, World) {
     let service = tower::service_fn(|request: http::Request<kube::client::Body>| async move {
         let uri = request.uri().to_string();
@@ -103,7 +103,7 @@ async fn narrow() -> (Result<Vec<Gap>, RequestError>, World) {
 }
 
 #[tokio::test]
-async fn tenancy_is_of_all_namespaces_or_else_of_the_one_that_may_be_read() {
+async fn tenancy_is_listed_in_all_namespaces_or_in_the_readable_one() {
     let (listed, world) = narrow().await;
     let gaps: Vec<String> = listed.unwrap().iter().map(ToString::to_string).collect();
     let kinds = ["subscriptions.operators.coreos.com", "operatorgroups.operators.coreos.com", "namespaces"];
