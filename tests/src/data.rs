@@ -1,40 +1,21 @@
 //! The sample data: real bundles, catalogs and recordings that are not part of the repository.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Returns the root of this repository.
-pub fn repository() -> PathBuf {
-    // At run time, because the binary may have been compiled in another checkout that shares the build folder.
-    let tests = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
-    Path::new(&tests).join("..")
-}
+#[path = "../../shared/core/src/testing/data.rs"]
+mod folder;
 
-/// Returns the data folder that `OLM_TEST_DATA` names (default `../shared/data`, relative to the repository), or `None` if it
-/// does not exist.
-pub fn data() -> Option<PathBuf> {
-    let folder = repository().join(std::env::var_os("OLM_TEST_DATA").unwrap_or_else(|| "../shared/data".into()));
-    folder.canonicalize().ok().filter(|folder| folder.is_dir())
-}
-
-/// Why a test is skipped that needs the data folder.
-pub const NO_DATA: &str = "needs the sample data (OLM_TEST_DATA names its folder)";
-
-/// Reports on standard error why a test is skipped. Not captured by the test harness, unlike the output of `eprintln!`.
-pub fn say_skipped(why: &str) {
-    // A test may have no standard error.
-    drop(writeln!(std::io::stderr(), "skipped: {why}"));
-}
+pub use self::folder::{NO_DATA, data, report_skipped, repository};
 
 /// Ends a test early and reports why.
 #[macro_export]
 macro_rules! skip {
     ($($why:tt)+) => {{
-        $crate::data::say_skipped(&format!($($why)+));
+        $crate::data::report_skipped(&format!($($why)+));
         return;
     }};
 }

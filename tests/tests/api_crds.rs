@@ -13,7 +13,7 @@ const ALLOWED: &str = include_str!("api_crds.allowed.txt");
 #[test]
 fn crds_are_those_of_olm() -> Result<()> {
     let Some(data) = data::data() else {
-        data::say_skipped(data::NO_DATA);
+        data::report_skipped(data::NO_DATA);
         return Ok(());
     };
     let ours = crd::all();

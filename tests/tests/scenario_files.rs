@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use olm_tests::data::{self, NO_DATA, data, documents, say_skipped};
+use olm_tests::data::{self, NO_DATA, data, documents, report_skipped};
 use olm_tests::scenario::compare::{What, compare};
 use olm_tests::scenario::format::{Recording, Scenario};
 use olm_tests::scenario::normalise::Normaliser;
@@ -274,12 +274,12 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 /// Returns the data folder, and a Python that can read YAML; reports a skipped test if there is none.
 fn python_and_data() -> Option<(&'static str, PathBuf)> {
     let Some(data) = data() else {
-        say_skipped(NO_DATA);
+        report_skipped(NO_DATA);
         return None;
     };
     let has_yaml = Command::new("python3").args(["-c", "import yaml"]).stderr(Stdio::null()).status();
     if !has_yaml.is_ok_and(|status| status.success()) {
-        say_skipped("needs python3 with PyYAML");
+        report_skipped("needs python3 with PyYAML");
         return None;
     }
     Some(("python3", data))

@@ -1,5 +1,9 @@
 //! Test support: Worlds, and recorded output of the real tools from the data folder, if that folder exists.
 
+#[expect(unreachable_pub, reason = "olm-tests includes the file, too, and publishes these items")]
+#[path = "testing/data.rs"]
+mod folder;
+
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -16,25 +20,22 @@ pub(crate) fn world(objects: &[Value]) -> World {
     world
 }
 
-/// Returns the data folder that `OLM_TEST_DATA` names, by default `../shared/data` beside the repository. Prints a message and
-/// returns `None` if it does not exist.
+/// Returns the data folder. Reports the test as skipped and returns `None` if it does not exist.
 pub(crate) fn data() -> Option<PathBuf> {
-    let default = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
-    let folder = std::env::var_os("OLM_TEST_DATA").map_or_else(default, PathBuf::from);
-    if folder.is_dir() {
-        return Some(folder);
+    let found = folder::data();
+    if found.is_none() {
+        folder::report_skipped(folder::NO_DATA);
     }
-    eprintln!("skipped: no test data at {}", folder.display());
-    None
+    found
 }
 
-/// Returns a file or folder of the data folder. Prints a message and returns `None` if it does not exist.
+/// Returns a file or folder of the data folder. Reports the test as skipped and returns `None` if it does not exist.
 pub(crate) fn existing(path: &str) -> Option<PathBuf> {
     let found = data()?.join(path);
     if found.exists() {
         return Some(found);
     }
-    eprintln!("skipped: {} does not exist", found.display());
+    folder::report_skipped(&format!("{} does not exist", found.display()));
     None
 }
 

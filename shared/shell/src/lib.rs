@@ -30,6 +30,10 @@ pub mod operatorgroup;
 pub mod program;
 pub mod registry;
 pub mod run;
+#[cfg(test)]
+#[expect(unreachable_pub, reason = "olm-tests includes the file, too, and publishes these items")]
+#[path = "../../core/src/testing/data.rs"]
+mod testing;
 pub mod tls;
 pub mod version;
 pub mod visible;

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
 
 use futures::future::join_all;
 use jiff::Timestamp;
@@ -25,9 +24,6 @@ use crate::cluster::follow;
 use crate::cluster::request_error::RequestError;
 use crate::cluster::watcher::{Step, Watcher};
 use crate::image;
-
-/// The cell of an unknown value.
-const UNKNOWN: &str = "<unknown>";
 
 /// A CatalogSource of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -262,10 +258,10 @@ fn listing(sources: &Sources, with_namespace: bool, now: Timestamp) -> Listing {
             object::name(source).to_owned(),
             match count {
                 Some(Ok(n)) => n.to_string(),
-                Some(Err(_)) | None => UNKNOWN.to_owned(),
+                Some(Err(_)) | None => table::UNKNOWN.to_owned(),
             },
             health(source),
-            age(source, now),
+            table::object_age(source, now),
             text(&["spec", "sourceType"]),
             of.into_iter().find(|o| !o.is_empty()).unwrap_or_default(),
             message(source, count.as_ref()),
@@ -298,13 +294,7 @@ fn message(source: &Value, count: Option<&Result<usize, String>>) -> String {
 fn health(source: &Value) -> String {
     let [reason, state] = [&["status", "reason"][..], &["status", "connectionState", "lastObservedState"]]
         .map(|path| object::text(source, path));
-    [reason, state].into_iter().find(|t| !t.is_empty()).unwrap_or(UNKNOWN).to_owned()
-}
-
-fn age(object: &Value, now: Timestamp) -> String {
-    let created = object::parse_time(object::text(object, &["metadata", "creationTimestamp"]));
-    let since = created.and_then(|at| Duration::try_from(now.duration_since(at)).ok());
-    since.map_or_else(|| UNKNOWN.to_owned(), table::age)
+    [reason, state].into_iter().find(|t| !t.is_empty()).unwrap_or(table::UNKNOWN).to_owned()
 }
 
 #[cfg(test)]

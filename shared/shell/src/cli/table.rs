@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use comfy_table::presets;
 use comfy_table::{Cell, ColumnConstraint, ContentArrangement, Width};
+use jiff::Timestamp;
+use olm_core::api::metadata::Metadata;
+use serde_json::Value;
 
 use crate::visible;
 
@@ -97,6 +100,15 @@ impl fmt::Display for Table {
         }
         Ok(())
     }
+}
+
+/// What kubectl prints for a value that is unknown.
+pub(crate) const UNKNOWN: &str = "<unknown>";
+
+/// Formats the age of an object as kubectl does.
+pub(crate) fn object_age(object: &Value, now: Timestamp) -> String {
+    let since = Metadata::new(object).created_at().and_then(|at| Duration::try_from(now.duration_since(at)).ok());
+    since.map_or_else(|| UNKNOWN.to_owned(), age)
 }
 
 /// Formats an age as kubectl does: `45s`, `3m20s`, `17m`, `5h30m`, `30h`, `3d4h`, `40d`, `2y300d`.

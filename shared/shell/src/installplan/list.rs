@@ -9,13 +9,14 @@ use olm_core::plan::{BlockingBundle, Reason};
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
-use super::lookup::{self, age};
+use super::lookup;
 use crate::blocking::block_on;
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::list::{Column, Entry, ListFlags, Listing, Watched};
 use crate::cli::name::bare;
 use crate::cli::output::{self, API_VERSION};
 use crate::cli::source::warn_of_gaps;
+use crate::cli::table;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::backoff::Backoff;
 use crate::observe::{ClusterState, Gap, ReadScope};
@@ -213,7 +214,7 @@ fn entry(listed: &Listed<'_>, seen: &ClusterState, is_wide: bool) -> Entry {
         csvs.join(", "),
         summary.approval.clone(),
         phase.to_owned(),
-        age(plan, Timestamp::now()),
+        table::object_age(plan, Timestamp::now()),
         summary.approved.to_string(),
         format!("{done}/{all}"),
         step.unwrap_or_default(),

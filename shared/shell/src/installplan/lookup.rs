@@ -1,8 +1,5 @@
 //! Finds InstallPlans, and reports missing ones.
 
-use std::time::Duration;
-
-use jiff::Timestamp;
 use olm_core::api::kinds;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
@@ -12,13 +9,10 @@ use serde_json::Value;
 
 use crate::cli::connect;
 use crate::cli::flags::ClusterFlags;
-use crate::cli::{CliError, ErrorKind, table};
+use crate::cli::{CliError, ErrorKind};
 use crate::cluster::api::Api;
 use crate::cluster::request_error::RequestError;
 use crate::observe::{ClusterState, Gap};
-
-/// The cell of an unknown age.
-const UNKNOWN: &str = "<unknown>";
 
 /// Connects to the cluster, and returns the namespace to work in.
 pub(super) async fn connect(cluster: &ClusterFlags, namespace: Option<&str>) -> Result<(Api, String), CliError> {
@@ -58,11 +52,4 @@ pub(super) fn whereabouts(what: &str) -> &'static str {
 /// Returns the error for InstallPlans or Subscriptions that cannot be read or written.
 pub(super) fn refused(status: &Status, verb: &'static str, plural: &str, namespace: &str) -> CliError {
     RequestError::new(verb, format!("{plural}.operators.coreos.com"), namespace, status.clone()).into()
-}
-
-/// Returns the age of an object in kubectl's format.
-pub(super) fn age(object: &Value, now: Timestamp) -> String {
-    let created = object::parse_time(object::text(object, &["metadata", "creationTimestamp"]));
-    let since = created.and_then(|at| Duration::try_from(now.duration_since(at)).ok());
-    since.map_or_else(|| UNKNOWN.to_owned(), table::age)
 }

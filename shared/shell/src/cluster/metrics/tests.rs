@@ -224,7 +224,7 @@ async fn promtool_accepts_the_text() {
         .stderr(Stdio::piped())
         .spawn();
     let Ok(mut promtool) = started else {
-        eprintln!("skipped: needs promtool, which is in Debian's package prometheus");
+        crate::testing::report_skipped("needs promtool, which is in Debian's package prometheus");
         return;
     };
     let text = all().text().await;

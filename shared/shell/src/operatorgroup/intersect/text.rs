@@ -8,6 +8,7 @@ use olm_core::membership::Apis;
 use olm_core::operatorgroup::intersection::{ApiConflict, Clash, Fate, Holder, Pair};
 use olm_core::operatorgroup::remedy;
 
+use super::super::managed::listed;
 use super::Answer;
 use crate::cli::table::Table;
 use crate::cli::{CliError, Printer};
@@ -119,15 +120,6 @@ fn holder(answer: &Answer<'_, '_>, pair: Pair, api: &str) -> String {
         Holder::One(at) => answer.label(at),
         Holder::Both => "<both>".to_owned(),
         Holder::Nobody => "<none>".to_owned(),
-    }
-}
-
-/// Joins names as in `a, b and c`.
-fn listed(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => one.clone(),
-        [others @ .., last] => format!("{} and {last}", others.join(", ")),
     }
 }
 

@@ -13,16 +13,15 @@ use olm_core::catalog::Snapshot;
 use tokio::sync::watch;
 
 use super::server::Server;
+use crate::testing;
 
-/// The data folder that `OLM_TEST_DATA` names, default `../shared/data` beside the repository. Prints a message if it is missing.
+/// Returns the data folder. Reports the test as skipped and returns `None` if it does not exist.
 fn data() -> Option<PathBuf> {
-    let default = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
-    let folder = std::env::var_os("OLM_TEST_DATA").map_or_else(default, PathBuf::from);
-    if folder.is_dir() {
-        return Some(folder);
+    let found = testing::data();
+    if found.is_none() {
+        testing::report_skipped(testing::NO_DATA);
     }
-    eprintln!("skipped: no test data at {}", folder.display());
-    None
+    found
 }
 
 /// The sample catalog of this repository.
