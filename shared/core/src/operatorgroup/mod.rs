@@ -14,13 +14,13 @@
 //!   intersection  which groups conflict  --> remedy   how to resolve it
 //!   compile       an install mode and namespaces -> a group
 //!   form          what the API server would reject in a group
-//!   managed       where a group is created, and which one may be deleted
+//!   create_delete where a group is created, and which one may be deleted
 //! ```
 
 pub mod compile;
+pub mod create_delete;
 pub mod form;
 pub mod intersection;
-pub mod managed;
 mod namespace;
 pub mod remedy;
 mod roles;

@@ -1,7 +1,7 @@
 //! `kubectl olm operatorgroup create`: creates an OperatorGroup, unless it conflicts with existing ones.
 //!
 //! ```text
-//!   manifest, or wish --compile--> group --read, olm_core managed--> here, exists already, elsewhere, or user-managed
+//!   manifest, or wish --compile--> group --read, olm_core create_delete--> here, exists already, elsewhere, or user-managed
 //!                                    ^                                 |
 //!                                    +---- another client was first ---+--> POST --> was it the first?
 //! ```
@@ -15,14 +15,14 @@ use olm_core::api::kinds;
 use olm_core::api::object::{self, Gvk};
 use olm_core::membership::Group;
 use olm_core::operatorgroup::compile::{Named, Refused, supports};
+use olm_core::operatorgroup::create_delete::{self, Creation, Origin, Relation};
 use olm_core::operatorgroup::form;
 use olm_core::operatorgroup::intersection::{self, Intersections};
-use olm_core::operatorgroup::managed::{self, Creation, Origin, Relation};
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
 use super::compile::{self, Answer, Made, Wanted};
-use super::managed::{
+use super::create_delete::{
     ATTEMPTS, GROUPS, SETTLES, create_first, decides, gap, label, listed, names, read_state, refuse, refused, settled,
     tell, unlabelled,
 };
@@ -78,7 +78,7 @@ impl Wished {
     /// Returns the namespace for the group if it cannot be in its own.
     fn place(&self, world: &Reader<'_>, named: Option<&str>) -> String {
         let targets = intersection::targets(world, Group::new(&self.group));
-        let following = || managed::other_namespace(object::namespace(&self.group), &self.group, &targets);
+        let following = || create_delete::other_namespace(object::namespace(&self.group), &self.group, &targets);
         named.map_or_else(following, str::to_owned)
     }
 }
@@ -125,7 +125,7 @@ async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
         let (group, with_namespace) = match decide(&seen, &wished, options.other_namespace.as_deref())? {
             Decided::There(group) => {
                 tell(&options.output, vec![group.clone()], "unchanged", printer)?;
-                let differing = managed::differing(&group, &wished.group);
+                let differing = create_delete::differing(&group, &wished.group);
                 if !differing.is_empty() {
                     printer.warn(format_args!(
                         "its {} differs from the requested group; to change it: kubectl edit operatorgroup {} -n {}",
@@ -185,7 +185,7 @@ async fn seen(options: &Options, wished: &Wished, printer: &mut Printer) -> Resu
     let mut seen = read_state(&options.source, namespace, printer).await?;
     let world = Reader::new(&seen.world);
     let mut places = vec![namespace.to_owned()];
-    if matches!(managed::creation(&world, namespace, &wished.group), Creation::Elsewhere { .. }) {
+    if matches!(create_delete::creation(&world, namespace, &wished.group), Creation::Elsewhere { .. }) {
         places.push(wished.place(&world, options.other_namespace.as_deref()));
     }
     if let [_, place] = &places[..]
@@ -285,7 +285,7 @@ fn decide(seen: &ClusterState, wished: &Wished, other: Option<&str>) -> Result<D
     let world = Reader::new(&seen.world);
     let namespace = object::namespace(group);
     let refused = |why: String, hint: String| Ok(Decided::Refused { place: namespace.to_owned(), why, hint });
-    match managed::creation(&world, namespace, group) {
+    match create_delete::creation(&world, namespace, group) {
         Creation::Here if is_absent(seen, namespace) && seen.api().is_some() => {
             Err(CliError::new(ErrorKind::Api, format!("namespace {namespace} does not exist"))
                 .hint(format!("create it first: kubectl create namespace {namespace}")))
@@ -354,7 +354,7 @@ fn elsewhere(seen: &ClusterState, group: Value, why: String) -> Decided {
         hint: "specify another namespace with --other-namespace NAMESPACE".to_owned(),
         place: place.clone(),
     };
-    match managed::creation(&world, &place, &group) {
+    match create_delete::creation(&world, &place, &group) {
         Creation::Here if is_leaving(&world, &place) => taken("is being deleted".to_owned()),
         Creation::Here => Decided::Elsewhere { group, with_namespace: is_absent(seen, &place), why },
         Creation::Same(there) => Decided::There(there.json.clone()),

@@ -1,7 +1,7 @@
 //! `kubectl olm operatorgroup delete`: deletes a generated OperatorGroup that no operator needs.
 //!
 //! ```text
-//!   read --olm_core managed--> user-managed or in use: keep      generated, no members --prompt--> read again --> DELETE --> still no members?
+//!   read --olm_core create_delete--> user-managed or in use: keep      generated, no members --prompt--> read again --> DELETE --> still no members?
 //! ```
 //!
 //! *Guarantees*: user-managed groups are never changed. The group is deleted at the resourceVersion that was read. If a
@@ -12,12 +12,12 @@ use olm_core::api::kinds;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::membership;
 use olm_core::operatorgroup::compile::Named;
-use olm_core::operatorgroup::managed::{self, Deletion};
+use olm_core::operatorgroup::create_delete::{self, Deletion};
 use olm_core::world::{Reader, World};
 use serde_json::{Value, json};
 
 use super::compile::{self, namespace};
-use super::managed::{
+use super::create_delete::{
     ATTEMPTS, CSVS, GROUPS, create_first, gap, label, listed, names, read_state, refuse, refused, tell, unlabelled,
 };
 use crate::blocking::block_on;
@@ -157,7 +157,7 @@ fn named(name: &str) -> Result<&str, CliError> {
 }
 
 fn decide(world: &Reader<'_>, namespace: &str, name: Option<&str>) -> Result<Decided, CliError> {
-    Ok(match managed::deletion(world, namespace, name) {
+    Ok(match create_delete::deletion(world, namespace, name) {
         Deletion::Absent => {
             let which = name.map(|name| format!(" {name}")).unwrap_or_default();
             let others = match &membership::groups(world, namespace)[..] {
@@ -214,7 +214,7 @@ async fn given_back(
     for csv in csvs.map_err(|refusal| refused(&refusal, "list", CSVS, namespace))?.0 {
         world.apply(csv);
     }
-    let Deletion::InUse { members, .. } = managed::deletion(&Reader::new(&world), namespace, Some(name)) else {
+    let Deletion::InUse { members, .. } = create_delete::deletion(&Reader::new(&world), namespace, Some(name)) else {
         return Ok(None);
     };
     let members: Vec<&str> = members.into_iter().map(object::name).collect();

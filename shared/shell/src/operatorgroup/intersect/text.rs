@@ -8,7 +8,7 @@ use olm_core::membership::Apis;
 use olm_core::operatorgroup::intersection::{ApiConflict, Clash, Fate, Holder, Pair};
 use olm_core::operatorgroup::remedy;
 
-use super::super::managed::listed;
+use super::super::create_delete::listed;
 use super::Answer;
 use crate::cli::table::Table;
 use crate::cli::{CliError, Printer};

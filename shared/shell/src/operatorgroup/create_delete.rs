@@ -9,7 +9,7 @@ use olm_core::api::kinds;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::membership::Group;
-use olm_core::operatorgroup::managed::{COMPILED_BY, Origin};
+use olm_core::operatorgroup::create_delete::{COMPILED_BY, Origin};
 use serde_json::Value;
 use tokio::time::timeout;
 
