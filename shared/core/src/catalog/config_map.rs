@@ -282,7 +282,7 @@ mod tests {
         for (packages, words) in [
             ("- packageName: rose\n  channels: [{name: stable, currentCSV: tulip}]\n", "tulip"),
             ("- channels: []\n", "packageName"),
-            ("rose: 1", "rose: not a list"),
+            ("rose: 1", "packages: not a list"),
             ("[", "packages: "),
         ] {
             let error = config_map(&catalog(packages)).unwrap_err();

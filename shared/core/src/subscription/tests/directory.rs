@@ -47,7 +47,7 @@ fn installed_operators_are_unchanged_and_the_missing_flag_is_named() {
         "catalog olm/folder was served from a directory that was not passed, so Subscription garden/rose is not updated"
     );
     assert_eq!(reason.severity(), crate::plan::Severity::Settled);
-    assert!(reason.hint().unwrap().starts_with("--catalog folder=DIR "), "{:?}", reason.hint());
+    assert!(reason.hint().unwrap().starts_with("pass --catalog folder=DIR "), "{:?}", reason.hint());
 }
 
 #[test]
