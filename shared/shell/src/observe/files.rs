@@ -1,4 +1,4 @@
-//! Objects in files: YAML and JSON, folders of them, and what a must-gather holds.
+//! Reads objects from YAML and JSON files, from directories, and from a must-gather.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -11,20 +11,20 @@ use serde_json::Value;
 
 use super::error::Error;
 
-/// An object, and where it was read.
+/// An object and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Given {
     pub(crate) object: Value,
     /// `file:line`
     pub(crate) place: String,
-    /// Was the file found in a folder, and not named?
+    /// Whether the file was found in a directory and not named.
     pub(crate) is_found: bool,
-    /// Which item of a List it is, if it is one; Lists can be in Lists.
+    /// The indices in the List that contains it; several for nested Lists.
     items: Vec<usize>,
 }
 
 impl Given {
-    /// `file:line` of a part of the object, or of the object where that cannot be read again.
+    /// Returns `file:line` of a part of the object, or of the object if the file cannot be read again.
     pub(crate) fn place_of(&self, path: &[Step]) -> String {
         let place = || {
             let (file, line) = self.place.rsplit_once(':')?;
@@ -40,16 +40,16 @@ impl Given {
     }
 }
 
-/// Stands for standard input, as kubectl has it.
+/// The name of standard input, as in kubectl.
 const STDIN: &str = "-";
 
-/// The folder inside a given folder whose folders are catalogs.
+/// The subdirectory of a named directory that contains directories of catalogs.
 const CATALOGS: &str = "catalogs";
 
-/// Reads all objects of the files and folders, in the order in which they can be created: namespaces and CRDs come first.
+/// Reads all objects of the files and directories, in the order in which they can be created: namespaces and CRDs come first.
 ///
 /// # Errors
-/// Files or documents cannot be read: all of them are told.
+/// Files or documents cannot be read. The error contains all of them.
 pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Given>, Error> {
     let (mut given, mut errors) = (Vec::new(), Vec::new());
     for path in paths {
@@ -70,20 +70,20 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Given>, Error> {
     Ok(given)
 }
 
-/// What files hold that a program wrote, and not only for us.
+/// The content of files that were gathered from a cluster.
 #[derive(Default)]
 pub(crate) struct Gathered {
     pub(crate) given: Vec<Given>,
-    /// What the API server said of the kinds that it serves.
+    /// The discovery documents of the API server.
     pub(crate) discovery: Vec<Value>,
-    /// Why files of folders, or parts of them, were left out.
+    /// Why files of directories, or parts of them, were ignored.
     pub(crate) left_out: Vec<Error>,
 }
 
-/// The kinds of documents that an API server's discovery consists of.
+/// The kinds of discovery documents.
 const DISCOVERY: [&str; 2] = ["APIResourceList", "APIGroupDiscoveryList"];
 
-/// Reads what was gathered from a cluster. In a folder, what is no object is left out; a file that is named has to be right.
+/// Reads files that were gathered from a cluster. In a directory, content that is not an object is ignored; a named file must be valid.
 pub(crate) fn gather(paths: &[PathBuf]) -> Result<Gathered, Error> {
     let mut gathered = Gathered::default();
     for path in paths {
@@ -118,7 +118,7 @@ impl Gathered {
     }
 }
 
-/// The YAML and JSON files below a folder, in lexical order, without its catalogs.
+/// Returns the YAML and JSON files below a directory in lexical order, without its catalogs.
 fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     let mut entries: Vec<PathBuf> = fs::read_dir(folder)
@@ -139,7 +139,7 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// The catalogs of a given folder: `catalogs/NAME/`, by name.
+/// Returns the catalogs of a named directory, `catalogs/NAME/`, by name.
 pub(crate) fn catalogs_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
     let catalogs = folder.join(CATALOGS);
     if !catalogs.is_dir() {
@@ -162,7 +162,7 @@ fn stdin() -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Hands over every document of a file with its place, and collects what is wrong with them.
+/// Passes every document of a file with its place to `take`, and collects the errors.
 fn read_file(file: &Path, take: &mut dyn FnMut(Value, &str) -> Result<(), Error>, errors: &mut Vec<Error>) {
     let bytes = if file == Path::new(STDIN) { stdin() } else { fs::read(file) };
     let bytes = match bytes {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_read_without_catalogs_and_namespaces_come_first() {
+    fn directories_are_read_without_catalogs_and_namespaces_come_first() {
         let folder = folder(&[
             ("b.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: n}\n---\n# nothing\n---\n"),
             ("z/n.json", r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}"#),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_named_with_its_line_and_a_hint() {
+    fn invalid_documents_are_reported_with_their_line_and_a_hint() {
         for (text, line, what) in [
             ("a: 1\n---\nkind: [\n", 4, ""),
             ("---\n# one\n---\napiVersion: v1\n", 4, "no kind"),
@@ -262,13 +262,13 @@ mod tests {
             let error = CliError::from(read(&[folder.path().join("x.yaml")]).unwrap_err());
             let place = error.location.clone().unwrap();
             assert!(place.contains("x.yaml:"), "{place}");
-            assert!(error.message.contains(what), "{error:?} should say {what:?} at line {line}");
+            assert!(error.message.contains(what), "{error:?} should contain {what:?} at line {line}");
             assert!(!error.hints.is_empty());
         }
     }
 
     #[test]
-    fn all_that_is_broken_in_all_files_is_told() {
+    fn all_errors_of_all_files_are_reported() {
         let list = "apiVersion: v1\nkind: List\nitems:\n- {kind: Node}\n- {apiVersion: v1, kind: Node, metadata: {name: a}}\n- 1\n";
         let folder =
             folder(&[("a.yaml", "a: [\n---\nkind: Secret\n"), ("b.yaml", list), ("c.json", "{\"a\": }\n---\n{}")]);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_folder_holds_besides_is_left_out() {
+    fn other_files_of_a_directory_are_ignored() {
         let folder = folder(&[
             (
                 "namespaces/n/core/secrets.yaml",
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_is_named() {
+    fn a_missing_file_is_reported() {
         let error = read(&[PathBuf::from("/does/not/exist.yaml")]).unwrap_err();
         assert_eq!(error.place().as_deref(), Some("/does/not/exist.yaml"));
     }

@@ -1,4 +1,4 @@
-//! What could not be read, and how to see why.
+//! Data that could not be read, with the reason.
 
 use std::fmt;
 
@@ -10,21 +10,21 @@ use serde::Serialize;
 
 use crate::cluster::request_error::{Place, RequestError};
 
-/// Instead of the API server's word for it.
+/// Replaces the message of the API server for a kind that is not served.
 const NOT_SERVED: &str = "the cluster does not serve it";
 
-/// The verb of what is there and cannot be read.
+/// The verb of objects that exist and cannot be decoded.
 const UNREADABLE: &str = "read";
 
-/// Why the kinds of a version of a group are not known.
+/// Why the kinds of a group version are unknown.
 pub(crate) const STALE: &str = "the aggregated API does not answer";
 
-/// A refusal that says that somebody may not, as opposed to the API server being in trouble.
+/// Returns whether a refusal is caused by missing permissions, and not by a failure of the API server.
 pub(super) fn is_lack_of_rights(refusal: &Status) -> bool {
     matches!(refusal.code, 401 | 403)
 }
 
-/// Something that could not be read, so that nothing is known of it.
+/// Data that could not be read and is therefore unknown.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Gap {
@@ -32,25 +32,25 @@ pub struct Gap {
     pub verb: &'static str,
     /// `secrets`, `installplans.operators.coreos.com`; or the kind of a single object.
     pub resource: String,
-    /// The namespace; empty for all, or for none.
+    /// The namespace; empty for all namespaces or a cluster-scoped resource.
     pub namespace: String,
     /// The name of a single object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Is it that the rights are missing? Else something is wrong.
+    /// Whether permissions are missing; otherwise there is another error.
     pub forbidden: bool,
-    /// What the API server said.
+    /// The message of the API server.
     pub message: String,
-    /// The HTTP status code; 0 when there was no answer.
+    /// The HTTP status code; 0 if there was no response.
     #[serde(skip)]
     pub code: u16,
-    /// Are objects of the resource in namespaces?
+    /// Whether the resource is namespaced.
     #[serde(skip)]
     pub is_namespaced: bool,
 }
 
 impl Gap {
-    /// A list.
+    /// Returns the gap of a list.
     pub(super) fn list(kind: &Kind, namespace: &str, refusal: &Status) -> Self {
         Self {
             verb: "list",
@@ -64,7 +64,7 @@ impl Gap {
         }
     }
 
-    /// An object that is there and cannot be read.
+    /// Returns the gap of an object that exists and cannot be decoded.
     pub(super) fn unreadable(kind: &Kind, object: &Unreadable) -> Self {
         Self {
             verb: UNREADABLE,
@@ -78,17 +78,17 @@ impl Gap {
         }
     }
 
-    /// Is it that an object of that kind of OLM's, by its plural, is there and cannot be read?
+    /// Returns whether it is an object of an OLM kind, by its plural, that exists and cannot be decoded.
     pub(crate) fn is_unreadable_of(&self, plural: &str) -> bool {
         self.verb == UNREADABLE && self.is_of_kind(plural)
     }
 
-    /// Is it about which CatalogSources there are?
+    /// Returns whether it is a list of CatalogSources.
     pub(crate) fn is_of_catalogs(&self) -> bool {
         self.verb == "list" && self.resource == kinds::CATALOG_SOURCE.resource()
     }
 
-    /// Is it about a list of that kind of OLM's, by its plural?
+    /// Returns whether it is a list of an OLM kind, by its plural.
     pub(crate) fn is_of(&self, plural: &str) -> bool {
         self.verb == "list" && self.is_of_kind(plural)
     }
@@ -98,17 +98,17 @@ impl Gap {
         group == Some(kinds::OLM)
     }
 
-    /// Does it hide what is in that namespace?
+    /// Returns whether it includes the namespace.
     pub(crate) fn covers(&self, namespace: &str) -> bool {
         self.namespace.is_empty() || self.namespace == namespace
     }
 
-    /// Is it an object that is there and cannot be read?
+    /// Returns whether it is an object that exists and cannot be decoded.
     pub(crate) fn is_unreadable(&self) -> bool {
         self.verb == UNREADABLE
     }
 
-    /// The request that was refused, if it was a list.
+    /// Returns the refused request, if it was a list.
     pub(crate) fn request_error(&self) -> Option<RequestError> {
         let Self { verb, resource, namespace, message, code, is_namespaced, .. } = self;
         let status = Status::new(*code, "", message.clone());
@@ -117,7 +117,7 @@ impl Gap {
         (*verb == "list" && !resource.contains(' ')).then_some(RequestError { place, ..error })
     }
 
-    /// A single object.
+    /// Returns the gap of a single object.
     pub(crate) fn get(target: &ObjectRef, refusal: &Status) -> Self {
         let ObjectRef { gvk, namespace, name } = target;
         let resource = if gvk.group.is_empty() { gvk.kind.clone() } else { format!("{}.{}", gvk.kind, gvk.group) };
@@ -133,7 +133,7 @@ impl Gap {
         }
     }
 
-    /// Which kinds there are.
+    /// Returns the gap of discovery.
     pub(super) fn discovery(refusal: &Status) -> Self {
         Self {
             verb: "list",
@@ -147,7 +147,7 @@ impl Gap {
         }
     }
 
-    /// Which kinds a version of a group has.
+    /// Returns the gap of the kinds of a group version.
     pub(super) fn stale(group: &str, version: &str) -> Self {
         Self {
             verb: "list",
@@ -161,7 +161,7 @@ impl Gap {
         }
     }
 
-    /// A catalog.
+    /// Returns the gap of the content of a catalog.
     pub(super) fn catalog(namespace: &str, name: &str, message: String) -> Self {
         Self {
             verb: "get",
@@ -180,8 +180,8 @@ impl fmt::Display for Gap {
     /// `not allowed to list secrets in namespace garden`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { verb, resource, namespace, name, forbidden, message, .. } = self;
-        f.write_str(if *forbidden { "not allowed" } else { "not possible" })?;
-        write!(f, " to {verb} {resource}")?;
+        f.write_str(if *forbidden { "not allowed to" } else { "cannot" })?;
+        write!(f, " {verb} {resource}")?;
         if !name.is_empty() {
             write!(f, " {name}")?;
         }

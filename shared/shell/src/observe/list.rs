@@ -1,4 +1,4 @@
-//! Lists of a cluster, into a World.
+//! Lists objects of a cluster into a World.
 
 use futures::future::join_all;
 use futures::{StreamExt, stream};
@@ -16,21 +16,21 @@ use super::scope::ReadScope;
 use crate::cluster::api::{Api, Depth, ListQuery, Page, Resource};
 use crate::cluster::request_error::RequestError;
 
-/// How many requests are under way at a time.
+/// The maximum number of concurrent requests.
 const REQUESTS: usize = 16;
 
-/// What was listed, and when.
+/// A list and its resourceVersion.
 #[derive(Clone, Debug)]
 pub(super) struct Listed {
     pub(super) query: ListQuery,
     pub(super) version: String,
 }
 
-/// Lists what is needed into the World, in one namespace or (when it is empty) in all. What has to be seen of all namespaces is
-/// listed in the one where that is not allowed.
+/// Lists the kinds of a scope into the World, in one namespace, or in all namespaces if it is empty. If the scope needs all namespaces and
+/// that is forbidden, lists the one namespace.
 ///
 /// # Errors
-/// A kind without which nothing can be said cannot be listed.
+/// A required kind cannot be listed.
 pub(crate) async fn list(
     api: &Api,
     namespace: &str,
@@ -40,7 +40,7 @@ pub(crate) async fn list(
     Ok(list_all(api, namespace, scope, world).await?.0)
 }
 
-/// The same, with the lists from which on what happens can be watched.
+/// As [`list`], and returns the lists from which changes can be watched.
 pub(super) async fn list_all(
     api: &Api,
     namespace: &str,
@@ -80,7 +80,7 @@ pub(super) async fn list_all(
                     lists.push(list);
                     break;
                 }
-                // Of a namespace whose copies are not known it is not known what there is not.
+                // If the copies of a namespace are unknown, so is the absence of ClusterServiceVersions.
                 Err(refusal) => {
                     let gap = Gap::list(&kinds::CLUSTER_SERVICE_VERSION, place, &refusal);
                     if !gaps.contains(&gap) {
@@ -93,7 +93,7 @@ pub(super) async fn list_all(
     Ok((gaps, lists))
 }
 
-/// Takes an object in; `are_many`: only what tells of it.
+/// Adds an object to the World; `are_many`: only the fields that are needed.
 pub(super) fn take(mut object: Value, are_many: bool, world: &mut World) {
     if are_many && GroupKind::kept_as(&object) == COPIED_CSV {
         object = copy(&object);
@@ -105,21 +105,21 @@ pub(super) fn take(mut object: Value, are_many: bool, world: &mut World) {
     world.apply(object);
 }
 
-/// When an object was changed last: of its `managedFields`, which are long, nothing else is kept.
+/// Returns when an object was last changed. Nothing else of its `managedFields` is stored, because they are large.
 fn changed(object: &Value) -> Option<String> {
     let fields = object::list(object, &["metadata", "managedFields"]);
     fields.iter().map(|entry| object::text(entry, &["time"])).max().map(str::to_owned)
 }
 
-/// Lists the copies of ClusterServiceVersions in one namespace or (when it is empty) in all, page by page, for they can be ten thousands,
-/// and keeps of each whose it is.
+/// Lists the copies of ClusterServiceVersions in one namespace, or in all namespaces if it is empty, page by page, because there may be
+/// tens of thousands. Only the origin of each is stored.
 async fn list_copies(api: &Api, namespace: &str, world: &mut World) -> Result<Listed, Status> {
     let resource = Resource::from(&kinds::CLUSTER_SERVICE_VERSION);
     let query = ListQuery::all(&resource).within(namespace).labelled(labels::COPIED_FROM).depth(Depth::Metadata);
     let mut next = String::new();
     loop {
         let page = api.page(&query, &next).await?;
-        // Of a copy only its metadata counts.
+        // Only the metadata of a copy is used.
         let stubs = page.unreadable.into_iter().map(|object| object.stub);
         for object in page.objects.into_iter().chain(stubs) {
             take(object, true, world);
@@ -131,7 +131,7 @@ async fn list_copies(api: &Api, namespace: &str, world: &mut World) -> Result<Li
     }
 }
 
-/// What is kept of a copy.
+/// Returns the fields that are stored of a copy.
 fn copy(object: &Value) -> Value {
     let metadata = object::at(object, &["metadata"]);
     let mut kept = json!({ "labels": { labels::COPIED_FROM: object::label(object, labels::COPIED_FROM) } });
@@ -148,12 +148,12 @@ fn copy(object: &Value) -> Value {
     json!({ "apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": kept })
 }
 
-/// Without an answer, and without OLM's kinds, there is nothing to say.
+/// Returns whether there is no result after this refusal: a required kind is missing, there was no response, or OLM's kinds are not served.
 fn is_fatal(refusal: &Status, kind: &Kind, scope: ReadScope) -> bool {
     scope.requires(kind) || refusal.code == 0 || kind.group == kinds::OLM && refusal.is_not_found()
 }
 
-/// The objects of a kind, and those that cannot be read.
+/// Lists the objects of a kind, and the gaps for objects that cannot be decoded.
 pub(super) async fn listed(api: &Api, kind: &Kind, namespace: &str) -> Result<(Vec<Value>, Vec<Gap>), Status> {
     let page = list_kind(api, kind, namespace).await?.1;
     let gaps = page.unreadable.iter().map(|object| Gap::unreadable(kind, object)).collect();
@@ -161,14 +161,14 @@ pub(super) async fn listed(api: &Api, kind: &Kind, namespace: &str) -> Result<(V
 }
 
 async fn list_kind(api: &Api, kind: &Kind, namespace: &str) -> Result<(Listed, Page), Status> {
-    // Copies of ClusterServiceVersions can be ten thousands, and are of no use here.
+    // There may be tens of thousands of copies of ClusterServiceVersions, which are not needed here.
     let labels = if *kind == kinds::CLUSTER_SERVICE_VERSION { "!olm.copiedFrom" } else { "" };
     let query = ListQuery::all(&Resource::from(kind)).within(namespace).labelled(labels);
     let page = api.list(&query).await?;
     Ok((Listed { query, version: page.resource_version.clone() }, page))
 }
 
-/// Gets single objects, with the answers in the order of the questions.
+/// Gets single objects and returns the results in the same order.
 pub(super) async fn get(api: &Api, targets: Vec<ObjectRef>) -> Vec<(ObjectRef, Result<Option<Value>, Status>)> {
     let answers = stream::iter(targets).map(|target| async {
         let answer = api.get(&target).await;

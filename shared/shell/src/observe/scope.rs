@@ -1,25 +1,25 @@
-//! What is read of a cluster: which kinds, for which purpose.
+//! The kinds that are read from a cluster for each purpose.
 
 use olm_core::api::kinds::{self, Kind};
 
-/// Which kinds are read.
+/// A set of kinds to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReadScope {
     /// Subscriptions and ClusterServiceVersions.
     Installed,
-    /// Also what says how they are resolved: OperatorGroups and InstallPlans.
+    /// Also OperatorGroups and InstallPlans, which determine their resolution.
     Resolution,
-    /// The same, but what has to be there are the InstallPlans.
+    /// The same kinds, but the required kind is InstallPlan.
     Plans,
-    /// Also CatalogSources, and what executing InstallPlans reads: CustomResourceDefinitions, ServiceAccounts, and RBAC.
+    /// Also CatalogSources, and the kinds that the execution of InstallPlans reads: CustomResourceDefinitions, ServiceAccounts, and RBAC.
     Planning,
-    /// What says which OperatorGroups get into each other's way, of all namespaces whichever is asked about: namespaces,
-    /// OperatorGroups, ClusterServiceVersions and Subscriptions.
+    /// The kinds that determine conflicts of OperatorGroups, in all namespaces regardless of the requested one: namespaces, OperatorGroups,
+    /// ClusterServiceVersions and Subscriptions.
     Groups,
-    /// Also what the controllers make of that: copies of ClusterServiceVersions (as far as they say whose they are), ServiceAccounts,
-    /// and RBAC.
+    /// Also the objects that the controllers derive from them: copies of ClusterServiceVersions (only their origin), ServiceAccounts, and
+    /// RBAC.
     Tenancy,
-    /// Also what could be installed: CatalogSources.
+    /// Also CatalogSources, which offer bundles to install.
     Offers,
 }
 

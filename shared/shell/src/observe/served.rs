@@ -1,25 +1,25 @@
-//! Which kinds an API server knows: from its discovery, or as far as files tell.
+//! The kinds that an API server serves, from its discovery or as far as files contain them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use olm_core::api::object::{self, Gvk};
 use serde_json::Value;
 
-/// Which kinds an API server knows.
+/// The kinds that an API server serves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// Those that are known, and whether their objects are in namespaces, if that is known as well.
+    /// The known kinds, and whether they are namespaced, if known.
     kinds: BTreeMap<Gvk, Option<bool>>,
-    /// Groups and kinds of which all versions are known, since a CustomResourceDefinition names them.
+    /// Groups and kinds of which all versions are known from a CustomResourceDefinition.
     defined: BTreeSet<(String, String)>,
-    /// Are these all kinds of the core group, and all of the other groups?
+    /// Whether all kinds of the core group are known, and all kinds of the other groups.
     complete: (bool, bool),
-    /// Versions of groups that may have more kinds all the same.
+    /// The group versions whose kinds are unknown nevertheless.
     hidden: BTreeSet<(String, String)>,
 }
 
 impl Served {
-    /// Does it serve that kind in that version? None: nobody knows.
+    /// Returns whether the kind is served in that version; `None` if unknown.
     pub fn serves(&self, gvk: &Gvk) -> Option<bool> {
         if self.kinds.contains_key(gvk) {
             return Some(true);
@@ -29,7 +29,7 @@ impl Served {
         (complete || self.defined.contains(&(gvk.group.clone(), gvk.kind.clone()))).then_some(false)
     }
 
-    /// Are objects of that kind in namespaces, whatever the version? None: nobody knows.
+    /// Returns whether the kind is namespaced, in any version; `None` if unknown.
     pub fn is_namespaced(&self, gvk: &Gvk) -> Option<bool> {
         self.kinds
             .iter()
@@ -37,38 +37,38 @@ impl Served {
             .find_map(|(_, namespaced)| *namespaced)
     }
 
-    /// The kinds that are known to be served.
+    /// Returns the kinds that are known to be served.
     pub fn kinds(&self) -> impl Iterator<Item = &Gvk> {
         self.kinds.keys()
     }
 
-    /// Are these all that there are?
+    /// Returns whether all kinds are known.
     pub fn is_complete(&self) -> bool {
         self.complete == (true, true)
     }
 
-    /// A kind that is served.
+    /// Adds a kind that is served.
     pub(super) fn add(&mut self, gvk: Gvk, namespaced: Option<bool>) {
         let known = self.kinds.entry(gvk).or_default();
         *known = known.or(namespaced);
     }
 
-    /// A version of a group whose kinds are not known.
+    /// Marks the kinds of a group version as unknown.
     pub(super) fn hide(&mut self, group: String, version: String) {
         self.hidden.insert((group, version));
     }
 
-    /// The versions of groups whose kinds are not known, although all others are.
+    /// Returns the group versions whose kinds are unknown although all others are known.
     pub fn hidden(&self) -> &BTreeSet<(String, String)> {
         &self.hidden
     }
 
-    /// These are all.
+    /// Records that all kinds are known.
     pub(super) fn complete(&mut self) {
         self.complete = (true, true);
     }
 
-    /// What an object tells: that its kind is served; a CustomResourceDefinition, what it defines.
+    /// Adds the kind of an object and, for a CustomResourceDefinition, the kinds that it defines.
     pub(super) fn add_object(&mut self, json: &Value) {
         let gvk = object::gvk(json);
         if gvk.group == "apiextensions.k8s.io" && gvk.kind == "CustomResourceDefinition" {
@@ -89,7 +89,7 @@ impl Served {
         self.add(gvk, None);
     }
 
-    /// What a document of the API server's discovery tells: an `APIResourceList`, or an `APIGroupDiscoveryList`.
+    /// Adds the kinds of a discovery document: an `APIResourceList` or an `APIGroupDiscoveryList`.
     pub(super) fn add_discovery(&mut self, list: &Value) {
         for resource in object::list(list, &["resources"]) {
             if object::text(resource, &["name"]).contains('/') {
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_named_is_absent_only_where_all_are_named() {
+    fn a_kind_is_absent_only_if_all_kinds_are_known() {
         let mut served = Served::default();
         let serves = |served: &Served, group, version, kind| served.serves(&Gvk::new(group, version, kind));
         assert_eq!(serves(&served, "apps", "v1", "Deployment"), None);

@@ -99,8 +99,8 @@ impl ClusterState {
         }
     }
 
-    /// Lists the objects of a kind of [`KINDS`] into the World, in one namespace, or in all namespaces if it is empty. A refused list is a
-    /// gap.
+    /// Lists the objects of a kind that any scope includes into the World, in one namespace, or in all namespaces if it is empty. A refused
+    /// list is a gap.
     pub(crate) async fn read_kind(&mut self, gk: &GroupKind, namespace: &str) {
         let Some(api) = self.api.clone() else { return };
         let Some(kind) = scope::find(&gk.group, &gk.kind) else { return };

@@ -1,9 +1,9 @@
-//! Fields that no API server knows, in files.
+//! Refuses unknown fields in files.
 //!
-//! kubectl asks the API server to be strict (`fieldValidation=Strict`): a field that is misspelt is refused, not dropped. So are objects
-//! that people wrote. An object with a uid comes from a server, which may be newer than what is known here: its fields are taken as they
-//! are, with a warning. So are those of kinds that are not OLM's in files that were found in a folder that was gathered: there is more in
-//! such folders than what is asked about, templates and the like.
+//! kubectl requests strict validation from the API server (`fieldValidation=Strict`): a misspelt field is refused, not dropped. The same
+//! applies to manifests in files. An object with a UID comes from an API server, which may be newer than this program: its unknown fields
+//! are accepted with a warning. The same applies to kinds of other groups than OLM's in files that were found in a gathered directory,
+//! which may contain unrelated files such as templates.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use super::Warn;
 use super::error::Error;
 use super::files::Given;
 
-/// Checks the fields of objects that are given together. CustomResourceDefinitions among them count.
+/// Checks the fields of objects that belong together, with the CustomResourceDefinitions among them.
 ///
 /// # Errors
-/// Objects that people wrote have unknown fields: all of them are told.
+/// Manifests have unknown fields. The error contains all of them.
 pub(crate) fn check(given: &[Given], strict: &mut Strict, warn: Warn<'_>) -> Result<(), Error> {
     for given in given {
         strict.define(&given.object);
@@ -30,7 +30,7 @@ pub(crate) fn check(given: &[Given], strict: &mut Strict, warn: Warn<'_>) -> Res
         let is_beside = given.is_found && !what.gvk.group.ends_with("operators.coreos.com");
         let is_excused = is_beside || !object::uid(&given.object).is_empty();
         for field in strict.unknown_fields(&given.object) {
-            // Nobody writes a status.
+            // Users do not write a status.
             if is_excused || field.path.first() == Some(&Step::Field("status".to_owned())) {
                 let first = || format!("{}: {field} of {what}", given.place_of(&field.path));
                 excused.entry(format!("{} {field}", what.gvk.kind)).or_insert_with(first);
