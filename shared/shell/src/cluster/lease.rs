@@ -296,14 +296,14 @@ impl Lease {
 
     /// Acquires the Lease unless a live process holds it. Waits only until its holder has responded or the time for a response is over.
     pub async fn claim_abandoned(&mut self) -> Result<(), Denied> {
-        let mut told = false;
+        let mut is_logged = false;
         loop {
             match self.claim().await {
                 Err(Denied::Held(record)) if !record.asked_by.is_empty() => {
-                    if !told {
+                    if !is_logged {
                         info!(lease = self.name(), "requesting a sign of life from {}", describe(&record));
                     }
-                    told = true;
+                    is_logged = true;
                 }
                 Err(Denied::Refused(refusal)) if refusal.is_conflict() || refusal.is_already_exists() => {}
                 answer => return answer,
@@ -316,7 +316,7 @@ impl Lease {
     pub async fn keep(&mut self) -> Infallible {
         let permit = self.permit();
         let mut pause = if permit.is_given() { LOOK } else { Duration::ZERO };
-        let mut told: Option<String> = None;
+        let mut logged: Option<String> = None;
         let mut sights = Some(follow(&self.api, self.target.clone()));
         loop {
             // A jump of the wall clock ends the permit early; the Lease is read again without the full pause.
@@ -328,7 +328,7 @@ impl Lease {
             let was_given = permit.is_given();
             let denied = match self.claim().await {
                 Ok(()) => {
-                    if told.take().is_some() || !was_given {
+                    if logged.take().is_some() || !was_given {
                         info!(lease = self.name(), "acquired the Lease");
                     }
                     pause = LOOK;
@@ -346,19 +346,19 @@ impl Lease {
             };
             let then =
                 if permit.is_given() { "retrying" } else { "this process does not write until it acquires the Lease" };
-            let words = format!("{why}; {then}");
-            if told.as_ref() != Some(&words) {
-                warn!(lease = self.name(), hint, "{words}");
+            let message = format!("{why}; {then}");
+            if logged.as_ref() != Some(&message) {
+                warn!(lease = self.name(), hint, "{message}");
             }
-            told = Some(words);
+            logged = Some(message);
         }
     }
 
     /// Returns the hint for the case that the namespace of the Lease does not exist.
     pub fn namespace_hint(&self) -> String {
         format!(
-            "kubectl create namespace {NAMESPACE}: it contains the Lease, regardless of --namespace; if no other process writes to the cluster, \
-             --no-lease runs without it"
+            "kubectl create namespace {NAMESPACE}: it contains the Lease, regardless of --namespace; --no-lease runs without it, if no \
+             other process writes to the cluster"
         )
     }
 

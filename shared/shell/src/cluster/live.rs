@@ -138,7 +138,7 @@ pub async fn run(
         planner.observe(Event::Learned(FactKey::ServerVersion, Some(Fact::ServerVersion(version))));
     }
     let slots = Arc::new(Semaphore::new(CONCURRENCY));
-    let mut told = Told::default();
+    let mut reported = Told::default();
     let mut complaints = Complaints::default();
     let mut unknown = Unknown::default();
     let mut stop = std::pin::pin!(stop);
@@ -205,7 +205,7 @@ pub async fn run(
             for work in batch {
                 questions.begin(&work);
                 if options.audit && !is_for_audit(&work) {
-                    told.audit(&mut planner, work, observer);
+                    reported.audit(&mut planner, work, observer);
                     continue;
                 }
                 let (api, permit, slots) = (api.clone(), permit.clone(), slots.clone());
