@@ -119,7 +119,7 @@ fn the_commands_of_the_readme_work_verbatim() {
             // Controllers without the folder of the catalog cause no damage.
             let Ended { code, err, .. } = run(&api, "--once");
             assert_eq!(code, Some(0), "{err}");
-            assert!(err.contains("hint: --catalog market=DIR "), "{err}");
+            assert!(err.contains("hint: pass --catalog market=DIR "), "{err}");
             let subscriptions = api.ask(|simulation| olm(simulation, "Subscription"));
             assert_eq!(subscriptions.len(), 2);
             for subscription in subscriptions {

@@ -131,7 +131,12 @@ fn invalid_changes_are_refused_and_nothing_is_written() {
             "replaces rose.v1.2.0, which is not in the channel",
             "add rose.v1.2.0 first",
         ),
-        ("1.2.2", "{replaces: rose.v0, skips: [rose.v1.1.0]}", "from rose.v1.0.0 to the head rose.v1.2.2", "skip them"),
+        (
+            "1.2.2",
+            "{replaces: rose.v0, skips: [rose.v1.1.0]}",
+            "rose.v1.0.0 would have no update path to the head rose.v1.2.2",
+            "skip them",
+        ),
         (
             "1.1.0",
             "replaces: rose.v1.0.0",

@@ -76,7 +76,7 @@ fn two_subscriptions_of_one_package_are_resolved() {
     // Without the catalog the result is unknown.
     let (code, out, err) = asked(&[]);
     assert_eq!(code, 2, "{out}{err}");
-    assert!(err.contains("the content of catalog olm/market is not known"), "{err}");
+    assert!(err.contains("the content of catalog olm/market is unknown"), "{err}");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn invalid_arguments_are_refused() {
     for (arguments, words) in [
         (&["carol"][..], "there is no OperatorGroup \"carol\""),
         (&["east/bob"], "other namespaces have a group of that name: bob/bob"),
-        (&["bob/robert"], "there is bob"),
+        (&["bob/robert"], "the namespace has bob"),
         (&["bob/bob", "bob"], "named twice"),
         (&["-o", "svg"], "invalid value"),
         (&["-f", "gone.yaml"], "gone.yaml"),

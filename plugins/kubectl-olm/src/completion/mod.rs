@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
 }
 
 const EXAMPLES: &str = "Examples:
-  # Complete kubectl olm wherever kubectl completes
+  # Complete the plugin in every shell in which kubectl completes
   {cmd} completion kubectl
 
   # Complete kubectl-olm in the current bash session

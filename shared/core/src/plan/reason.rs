@@ -208,7 +208,7 @@ pub enum Reason {
         fails_at: Option<Timestamp>,
     },
     /// Requirements of a ClusterServiceVersion are not met.
-    #[error("ClusterServiceVersion {namespace}/{name} has unmet requirements: {}", missing.join("; "))]
+    #[error("ClusterServiceVersion {namespace}/{name} lacks: {}", missing.join("; "))]
     RequirementsNotMet {
         /// Namespace of the CSV.
         namespace: String,

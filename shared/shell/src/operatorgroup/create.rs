@@ -301,7 +301,7 @@ fn decide(seen: &ClusterState, wished: &Wished, other: Option<&str>) -> Result<D
                 names(&there),
                 unlabelled()
             ),
-            "use that group, or another namespace (-n); kubectl olm does not change groups managed by users".to_owned(),
+            "use that group, or another namespace (-n); groups managed by users are never changed".to_owned(),
         ),
         Creation::Several(there) => refused(
             format!(

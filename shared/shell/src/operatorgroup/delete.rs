@@ -179,7 +179,7 @@ fn decide(world: &Reader<'_>, namespace: &str, name: Option<&str>) -> Result<Dec
             group: group.json.clone(),
             why: format!("it is managed by users: {}", unlabelled()),
             hint: format!(
-                "kubectl olm does not delete groups managed by users; to delete it: kubectl delete operatorgroup {} -n {namespace}",
+                "groups managed by users are never deleted here; to delete it: kubectl delete operatorgroup {} -n {namespace}",
                 group.name()
             ),
         },
