@@ -143,7 +143,7 @@ fn invalid_changes_are_refused_and_nothing_is_written() {
             "the catalog already contains it, at catalog/rose.yaml:20",
             "another name and version",
         ),
-        ("1.2.3", "replaces: rose.v1.2.3", "it replaces or skips itself", "correct replaces"),
+        ("1.2.3", "replaces: rose.v1.2.3", "it replaces or skips itself", "correct spec.replaces"),
     ] {
         let edges = edges.trim_matches(['{', '}']).replace(", skips", "\n  skips");
         let bundle = garden.bundle("rose", version, &edges);
