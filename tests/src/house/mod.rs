@@ -6,6 +6,7 @@
 //!    ├ purity     no side effects in the core
 //!    ├ manifests  Cargo.toml: versions and lints are defined in the root, and nothing is unused
 //!    ├ words      forbidden text, and documentation of commands that do not exist
+//!    ├ vocabulary plain English in comments and Markdown
 //!    ├ citations  cited documents, headings and files exist
 //!    └ generated  generated files are up to date
 //!   descriptions  useful descriptions for `kubectl explain` of OLM's kinds
@@ -21,6 +22,7 @@ pub mod purity;
 pub mod sources;
 #[cfg(test)]
 mod tests;
+pub mod vocabulary;
 pub mod words;
 
 use std::fmt;

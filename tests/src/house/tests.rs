@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::sources::{Source, parse};
-use super::{Finding, citations, descriptions, layers, purity, words};
+use super::{Finding, citations, descriptions, layers, purity, vocabulary, words};
 
 fn core(files: &[(&str, &str)]) -> Vec<Source> {
     let files = files.iter().map(|(file, text)| Ok((format!("shared/core/src/{file}").into(), (*text).to_owned())));
@@ -171,6 +171,28 @@ fn broken_citations_are_found() {
         ("a.md", "`core/src/nowhere.rs`\n"),
     ] {
         assert_eq!(caught(file, broken), 1, "{broken}");
+    }
+}
+
+#[test]
+fn refused_words_are_found_in_comments_and_markdown() {
+    let found = |file: &str, text: &str| {
+        let files: [citations::File; 1] = [(file.into(), text.to_owned())];
+        vocabulary::dialect_in(&files).unwrap().len()
+    };
+    for (file, text) in [
+        ("a.rs", "/// Nobody reads it.\n"),
+        ("a.rs", concat!("fn f() {} /", "/ It makes no sense.\n")),
+        ("a.md", "Somebody writes it.\n"),
+    ] {
+        assert_eq!(found(file, text), 1, "{text}");
+    }
+    for (file, text) in [
+        ("a.rs", "const NAME: &str = \"nobody\";\n"),
+        ("a.md", "A user writes it.\n"),
+        ("CONTRIBUTING.md", "| user | somebody |\n"),
+    ] {
+        assert_eq!(found(file, text), 0, "{text}");
     }
 }
 

@@ -13,7 +13,9 @@ use std::process::Command;
 
 use olm_core::api::crd::generate::generate;
 use olm_tests::house::sources::{self, Source};
-use olm_tests::house::{Finding, citations, descriptions, generated, krew, layers, manifests, purity, words};
+use olm_tests::house::{
+    Finding, citations, descriptions, generated, krew, layers, manifests, purity, vocabulary, words,
+};
 
 #[track_caller]
 fn holds(findings: &[Finding]) {
@@ -98,6 +100,11 @@ fn documented_commands_flags_and_packages_exist() {
 #[test]
 fn citations_exist() {
     holds(&citations::broken().unwrap());
+}
+
+#[test]
+fn comments_and_documents_are_in_plain_english() {
+    holds(&vocabulary::dialect().unwrap());
 }
 
 #[test]
