@@ -3,11 +3,16 @@
 #[expect(unreachable_pub, reason = "olm-tests includes the file, too, and publishes these items")]
 #[path = "testing/data.rs"]
 mod folder;
+mod objects;
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 
+pub(crate) use self::objects::{
+    ALL_MODES, catalog_source, csv, install_modes, install_plan, labelled_namespace, namespace, operator_group,
+    owned_crd, subscription, with_metadata, with_status,
+};
 use crate::bundle::File;
 use crate::world::World;
 

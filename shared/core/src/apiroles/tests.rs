@@ -2,6 +2,7 @@ use serde_json::{Value, json};
 
 use super::plan;
 use crate::plan::{Action, Controller, Key, Plan};
+use crate::testing;
 use crate::world::{Reader, World};
 
 fn planned(world: &World) -> Plan {
@@ -9,18 +10,14 @@ fn planned(world: &World) -> Plan {
 }
 
 fn csv(phase: &str) -> Value {
-    json!({
-        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-        "metadata": {"name": "rose.v1", "namespace": "garden"},
-        "spec": {
-            "customresourcedefinitions": {"owned": [
-                {"name": "roses.garden.example.com", "kind": "Rose", "version": "v1"},
-                {"name": "absent.garden.example.com", "kind": "Absent", "version": "v1"},
-            ]},
-            "apiservicedefinitions": {"owned": [{"name": "soils", "kind": "Soil", "group": "soil.example.com", "version": "v2"}]},
-        },
-        "status": {"phase": phase},
-    })
+    let spec = json!({
+        "customresourcedefinitions": {"owned": [
+            {"name": "roses.garden.example.com", "kind": "Rose", "version": "v1"},
+            {"name": "absent.garden.example.com", "kind": "Absent", "version": "v1"},
+        ]},
+        "apiservicedefinitions": {"owned": [{"name": "soils", "kind": "Soil", "group": "soil.example.com", "version": "v2"}]},
+    });
+    testing::with_status(testing::csv("garden", "rose.v1", &spec), &json!({"phase": phase}))
 }
 
 fn world(phase: &str) -> World {

@@ -10,6 +10,7 @@ use crate::api::object::ObjectRef;
 use crate::api::status::Status;
 use crate::plan::{Action, Controller, Key, Plan, Verb};
 use crate::settings::Settings;
+use crate::testing;
 use crate::world::{Fact, FactKey, Reader, Refusal, World, kind, trimmed};
 
 const NOW: &str = "2026-11-21T13:00:00Z";
@@ -56,7 +57,7 @@ fn settle(world: &mut World) {
 }
 
 fn namespace(name: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    testing::namespace(name)
 }
 
 fn group(targets: &Value) -> Value {
@@ -168,7 +169,7 @@ fn only_relevant_states_are_copied() {
         (deleting, false),
     ];
     let mut unsupported = original("field");
-    unsupported["spec"]["installModes"] = json!([{"type": "OwnNamespace", "supported": true}]);
+    unsupported["spec"]["installModes"] = testing::install_modes(&["OwnNamespace"]);
     for (original, expected) in cases.into_iter().chain([(unsupported, false)]) {
         let mut world = world(&["field"]);
         world.apply(original.clone());
@@ -390,10 +391,7 @@ fn nothing_is_created_where_creation_would_fail() {
     let mut going = namespace("field");
     going["metadata"]["deletionTimestamp"] = NOW.into();
     world.apply(going.clone());
-    world.apply(json!({
-        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-        "metadata": {"name": "rose.v1", "namespace": "meadow"},
-    }));
+    world.apply(testing::csv("meadow", "rose.v1", &Value::Null));
     assert_eq!(planned(&world).actions, [], "a terminating namespace, and a user's own CSV of that name");
 
     let mut world = self::world(&["field"]);

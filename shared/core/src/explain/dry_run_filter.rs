@@ -70,6 +70,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::testing;
     use crate::testing::world;
 
     fn object(api_version: &str, kind: &str) -> Value {
@@ -77,7 +78,7 @@ mod tests {
     }
 
     fn garden() -> Value {
-        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "garden" } })
+        testing::namespace("garden")
     }
 
     fn api_service(spec: &Value) -> Value {

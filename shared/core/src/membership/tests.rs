@@ -4,11 +4,12 @@ use serde_json::{Value, json};
 
 use super::{Apis, Group, Provision, annotate, group_of, is_copy, provision, supports, wanted_targets};
 use crate::plan::Action;
+use crate::testing;
 use crate::testing::world;
 use crate::world::Reader;
 
 fn namespace(name: &str, labels: &Value) -> Value {
-    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+    testing::labelled_namespace(name, labels)
 }
 
 fn group(namespace: &str, spec: &Value, targets: &Value, apis: &str) -> Value {
@@ -20,10 +21,7 @@ fn group(namespace: &str, spec: &Value, targets: &Value, apis: &str) -> Value {
 }
 
 fn csv(spec: &Value) -> Value {
-    json!({
-        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-        "metadata": {"name": "rose.v1", "namespace": "garden"}, "spec": spec,
-    })
+    testing::csv("garden", "rose.v1", spec)
 }
 
 #[test]
@@ -178,7 +176,6 @@ fn install_modes_determine_supported_targets() {
     const MULTI: &str = "MultiNamespace InstallModeType not supported, cannot configure to watch 2 namespaces";
     const MIXED: &str =
         "operatorgroup has invalid selected namespaces, NamespaceAll found when |selected namespaces| > 1";
-    const ALL_MODES: [&str; 4] = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
     // What is supported, when all other modes are listed as unsupported; and whether the result is the same when they are
     // not listed.
     let cases: [(&[&str], &str, Option<&str>, bool); 12] = [
@@ -201,7 +198,7 @@ fn install_modes_determine_supported_targets() {
         };
         let ask = |modes: Value| supports(&csv(&json!({"installModes": modes})), "garden", targets);
         let expected = expected.map_or(Ok(()), |message| Err(("UnsupportedOperatorGroup", message.to_owned())));
-        assert_eq!(ask(list(&ALL_MODES)), expected, "{supported:?} {targets:?}");
+        assert_eq!(ask(list(&testing::ALL_MODES)), expected, "{supported:?} {targets:?}");
         let inferred = if needs_no_list { expected } else { Ok(()) };
         assert_eq!(ask(list(supported)), inferred, "{supported:?} {targets:?}, the others not listed");
     }

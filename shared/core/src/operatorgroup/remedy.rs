@@ -148,33 +148,25 @@ fn uninstalled(world: &Reader<'_>, scope: &Scope<'_>, csv: &str) -> Remedy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::World;
+    use crate::testing;
 
-    fn group(namespace: &str, spec: Value, apis: &str, created: &str) -> Value {
-        json!({
-            "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "spec": spec,
-            "metadata": {"name": "og", "namespace": namespace, "creationTimestamp": created, "annotations": {PROVIDED_APIS: apis}},
-        })
+    fn group(namespace: &str, spec: &Value, apis: &str, created: &str) -> Value {
+        testing::with_metadata(
+            testing::operator_group(namespace, "og", spec),
+            &json!({"creationTimestamp": created, "annotations": {PROVIDED_APIS: apis}}),
+        )
     }
 
     fn csv(namespace: &str) -> Value {
-        let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
-        let modes: Vec<Value> = modes.iter().map(|mode| json!({"type": mode, "supported": true})).collect();
-        json!({
-            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-            "metadata": {"name": "op.v1", "namespace": namespace},
-            "spec": {
-                "customresourcedefinitions": {"owned": [{"name": "roses.x.io", "kind": "Rose", "version": "v1"}]},
-                "installModes": modes,
-            },
-        })
+        let spec = json!({
+            "customresourcedefinitions": {"owned": [testing::owned_crd("Rose")]},
+            "installModes": testing::install_modes(&testing::ALL_MODES),
+        });
+        testing::csv(namespace, "op.v1", &spec)
     }
 
     fn told(objects: &[Value]) -> Vec<String> {
-        let mut world = World::new();
-        for object in objects {
-            world.apply(object.clone());
-        }
+        let world = testing::world(objects);
         let reader = Reader::new(&world);
         let all = Intersections::from_world(&reader);
         let clashes = all.clashes();
@@ -186,33 +178,30 @@ mod tests {
 
     #[test]
     fn the_younger_group_gives_way() {
-        let a = group("a", json!({"targetNamespaces": ["x", "y"]}), ROSE, "2026-01-02T00:00:00Z");
-        let b = group("b", json!({"targetNamespaces": ["x"]}), ROSE, "2026-01-01T00:00:00Z");
+        let a = group("a", &json!({"targetNamespaces": ["x", "y"]}), ROSE, "2026-01-02T00:00:00Z");
+        let b = group("b", &json!({"targetNamespaces": ["x"]}), ROSE, "2026-01-01T00:00:00Z");
         let narrower = "remove namespace x from the targets of a/og: kubectl patch operatorgroup og -n a --type merge -p \
                         '{\"spec\":{\"targetNamespaces\":[\"y\"]}}'";
-        let subscription = json!({
-            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription", "metadata": {"name": "s", "namespace": "a"},
-            "status": {"installedCSV": "op.v1"},
-        });
+        let subscription =
+            testing::with_status(testing::subscription("a", "s", &Value::Null), &json!({"installedCSV": "op.v1"}));
         let gone = "uninstall op.v1 from a: kubectl delete subscription.operators.coreos.com/s clusterserviceversion/op.v1 -n a";
         assert_eq!(told(&[a, csv("a"), b, csv("b"), subscription]), [narrower, gone]);
     }
 
     #[test]
     fn a_selector_is_replaced_by_names() {
-        let a = group("a", json!({"selector": {"matchLabels": {"team": "roses"}}}), ROSE, "2026-01-02T00:00:00Z");
-        let b = group("b", json!({"targetNamespaces": ["x"]}), ROSE, "2026-01-01T00:00:00Z");
+        let a = group("a", &json!({"selector": {"matchLabels": {"team": "roses"}}}), ROSE, "2026-01-02T00:00:00Z");
+        let b = group("b", &json!({"targetNamespaces": ["x"]}), ROSE, "2026-01-01T00:00:00Z");
         let labels = json!({"team": "roses"});
-        let namespace =
-            |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
+        let namespace = |name: &str| testing::labelled_namespace(name, &labels);
         let told = told(&[a, csv("a"), b, csv("b"), namespace("x"), namespace("y")]);
         assert!(told[0].ends_with("-p '{\"spec\":{\"selector\":null,\"targetNamespaces\":[\"y\"]}}'"), "{told:?}");
     }
 
     #[test]
     fn the_group_that_does_not_hold_the_apis_gives_way() {
-        let a = group("a", json!({}), ROSE, "2026-01-02T00:00:00Z");
-        let b = group("b", json!({"targetNamespaces": ["b"]}), "", "2026-01-01T00:00:00Z");
+        let a = group("a", &json!({}), ROSE, "2026-01-02T00:00:00Z");
+        let b = group("b", &json!({"targetNamespaces": ["b"]}), "", "2026-01-01T00:00:00Z");
         // Neither can be narrowed: a targets everything, and b only its own namespace.
         assert_eq!(
             told(&[a, csv("a"), b, csv("b")]),
@@ -224,11 +213,11 @@ mod tests {
     fn unneeded_annotations_are_removed() {
         let a = group(
             "a",
-            json!({"targetNamespaces": ["x"], "staticProvidedAPIs": true}),
+            &json!({"targetNamespaces": ["x"], "staticProvidedAPIs": true}),
             "Rose.v1.x.io,Tulip.v1.x.io",
             "2026-01-02T00:00:00Z",
         );
-        let b = group("b", json!({"targetNamespaces": ["x", "y"]}), "", "2026-01-01T00:00:00Z");
+        let b = group("b", &json!({"targetNamespaces": ["x", "y"]}), "", "2026-01-01T00:00:00Z");
         let told = told(&[a, b, csv("b")]);
         assert!(told[0].starts_with("remove namespace x from the targets of b/og: "), "{told:?}");
         assert!(

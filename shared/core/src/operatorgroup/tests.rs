@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use super::{plan, plan_namespace, roles};
 use crate::membership::Group;
 use crate::plan::{Action, Controller, Key, Plan, Reason};
+use crate::testing;
 use crate::testing::world;
 use crate::world::{Reader, World};
 
@@ -42,15 +43,11 @@ fn group(spec: &Value, annotations: &Value, status: &Value) -> Value {
 }
 
 fn csv(name: &str, phase: &str, crd: &str) -> Value {
-    json!({
-        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-        "metadata": {"name": name, "namespace": "garden"},
-        "spec": {
-            "installModes": [{"type": "AllNamespaces", "supported": true}],
-            "customresourcedefinitions": {"owned": [{"name": format!("{}s.x.io", crd.to_lowercase()), "kind": crd, "version": "v1"}]},
-        },
-        "status": {"phase": phase},
-    })
+    let spec = json!({
+        "installModes": testing::install_modes(&["AllNamespaces"]),
+        "customresourcedefinitions": {"owned": [testing::owned_crd(crd)]},
+    });
+    testing::with_status(testing::csv("garden", name, &spec), &json!({"phase": phase}))
 }
 
 fn status_written(plan: &Plan) -> Option<&Value> {

@@ -4,17 +4,17 @@ use serde_json::{Value, json};
 
 use crate::api::cluster_service_version::Csv;
 use crate::csv::config::Config;
+use crate::testing;
 use crate::world::{Reader, World};
 
 /// Returns the pod spec after the config was applied.
 fn with(config: &Value, pod: &Value) -> Value {
     let mut world = World::new();
     let subscription = |name: &str, installed: &str, config: &Value| {
-        json!({
-            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
-            "metadata": { "name": name, "namespace": "garden" },
-            "spec": { "config": config }, "status": { "installedCSV": installed },
-        })
+        testing::with_status(
+            testing::subscription("garden", name, &json!({ "config": config })),
+            &json!({ "installedCSV": installed }),
+        )
     };
     world.apply(subscription("a", "tulip.v1", &json!({ "nodeSelector": { "of": "another" } })));
     world.apply(subscription("b", "rose.v1", config));

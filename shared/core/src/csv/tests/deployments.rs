@@ -4,6 +4,7 @@ use super::*;
 use crate::api::object;
 use crate::plan::{Action, Verb};
 use crate::sim::ApiServer;
+use crate::testing;
 
 /// Returns the actions of an operator that is about to install an existing Deployment.
 fn install(deployment: Option<&Value>) -> Vec<Action> {
@@ -34,7 +35,7 @@ fn install(deployment: Option<&Value>) -> Vec<Action> {
 fn edits_are_reverted_and_defaults_are_not_edits() {
     let [Action::Create(made)] = &install(None)[..] else { panic!() };
     let mut server = ApiServer::with_stock_objects(1, Timestamp::UNIX_EPOCH);
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "garden"}});
+    let namespace = testing::namespace("garden");
     server.create(namespace, Timestamp::UNIX_EPOCH).unwrap();
     let stored = server.create(made.clone(), Timestamp::UNIX_EPOCH).unwrap();
     assert_ne!(stored["spec"], made["spec"], "the API server sets defaults");

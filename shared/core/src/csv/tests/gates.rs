@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::plan::{Action, Controller, Key, Plan};
+use crate::testing;
 use crate::testing::world;
 use crate::world::Reader;
 
@@ -15,11 +16,10 @@ fn planned(objects: &[Value]) -> Plan {
 }
 
 fn group(name: &str, targets: &[&str]) -> Value {
-    json!({
-        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
-        "metadata": {"name": name, "namespace": "garden"},
-        "spec": {"targetNamespaces": targets}, "status": {"namespaces": targets},
-    })
+    testing::with_status(
+        testing::operator_group("garden", name, &json!({"targetNamespaces": targets})),
+        &json!({"namespaces": targets}),
+    )
 }
 
 /// A member of the group `og`, which targets `field`.
@@ -31,7 +31,7 @@ fn csv(phase: &str, reason: &str) -> Value {
             "annotations": {"olm.operatorGroup": "og", "olm.operatorNamespace": "garden", "olm.targetNamespaces": "field"},
         },
         "spec": {
-            "installModes": [{"type": "SingleNamespace", "supported": true}],
+            "installModes": testing::install_modes(&["SingleNamespace"]),
             "install": {"strategy": "deployment", "spec": {"deployments": [{"name": "rose"}]}},
         },
         "status": {"phase": phase, "reason": reason, "message": "as it was"},

@@ -13,6 +13,7 @@ use crate::api::cluster_service_version::Csv;
 use crate::api::object::{self, Gvk, ObjectRef};
 use crate::api::status::Status;
 use crate::plan::{Action, Controller, Key, Plan, Verb};
+use crate::testing;
 use crate::world::{Fact, FactKey, Reader, Refusal, World};
 
 fn csv(name: &str, replaces: &str, phase: &str, reason: &str) -> Value {
@@ -86,7 +87,7 @@ fn an_install_without_permissions_fails_until_permissions_change() {
         csv["metadata"]["annotations"] = json!({
             "olm.operatorGroup": "garden", "olm.operatorNamespace": "garden", "olm.targetNamespaces": "garden",
         });
-        csv["spec"]["installModes"] = json!([{"type": "OwnNamespace", "supported": true}]);
+        csv["spec"]["installModes"] = testing::install_modes(&["OwnNamespace"]);
         csv
     };
     let role = |version: &str| {

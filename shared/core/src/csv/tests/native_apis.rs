@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::super::{Step, transition};
 use crate::api::cluster_service_version::Csv;
 use crate::plan::{Action, Controller, Key, Question, Reason, Severity};
+use crate::testing;
 use crate::world::{Discovery, Fact, FactKey, Reader, World};
 
 const GROUP: &str = "garden.example.com";
@@ -20,17 +21,16 @@ fn csv(phase: &str, present: &[&str]) -> Value {
             "status": "Present", "message": "Native API exists",
         })
     });
-    json!({
-        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-        "metadata": { "name": "rose", "namespace": "garden" },
-        "spec": {
-            "install": { "strategy": "deployment", "spec": {} },
-            "nativeAPIs": [
-                { "group": GROUP, "version": "v1", "kind": "Rose" }, { "group": GROUP, "version": "v2", "kind": "Rose" },
-            ],
-        },
-        "status": { "phase": phase, "requirementStatus": known.collect::<Vec<_>>() },
-    })
+    let spec = json!({
+        "install": { "strategy": "deployment", "spec": {} },
+        "nativeAPIs": [
+            { "group": GROUP, "version": "v1", "kind": "Rose" }, { "group": GROUP, "version": "v2", "kind": "Rose" },
+        ],
+    });
+    testing::with_status(
+        testing::csv("garden", "rose", &spec),
+        &json!({ "phase": phase, "requirementStatus": known.collect::<Vec<_>>() }),
+    )
 }
 
 fn served(kinds: &[&str]) -> Discovery {

@@ -7,6 +7,7 @@ use crate::api::crd;
 use crate::api::object::{self, Gvk, ObjectRef};
 use crate::settings::Settings;
 use crate::sim::{ApiServer, Patch, Simulation};
+use crate::testing;
 
 fn start() -> Timestamp {
     "2026-11-21T12:00:00Z".parse().unwrap()
@@ -21,12 +22,9 @@ fn cluster() -> Simulation {
     }
     simulation.establish();
     for namespace in ["garden", "field"] {
-        let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
+        let object = testing::namespace(namespace);
         simulation.apply(object).unwrap();
-        let group = json!({
-            "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
-            "metadata": { "name": "all", "namespace": namespace }, "spec": {},
-        });
+        let group = testing::operator_group(namespace, "all", &json!({}));
         simulation.apply(group).unwrap();
     }
     let schema = json!({ "openAPIV3Schema": { "type": "object" } });
@@ -370,7 +368,7 @@ fn objects_with_old_names_are_deleted_when_the_api_is_taken_over() {
                   "service": { "namespace": "garden", "name": "v1-metrics-example-com" } },
     });
     crate::api::labels::set_owner(&mut api_service, &rose);
-    let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "kube-system" } });
+    let namespace = testing::namespace("kube-system");
     if simulation.api().get(&ObjectRef::from_object(&namespace)).is_none() {
         simulation.apply(namespace).unwrap();
     }

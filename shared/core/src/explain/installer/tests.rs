@@ -6,6 +6,7 @@ use crate::bundle::Bundle;
 use crate::catalog;
 use crate::explain::Cluster;
 use crate::settings::Settings;
+use crate::testing;
 use crate::testing::{data, files};
 
 fn gardener() -> Account {
@@ -13,10 +14,7 @@ fn gardener() -> Account {
 }
 
 fn group(targets: &[&str]) -> Value {
-    let mut group = json!({
-        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
-        "metadata": {"name": "garden", "namespace": "garden"}, "spec": {"serviceAccountName": "gardener"},
-    });
+    let mut group = testing::operator_group("garden", "garden", &json!({"serviceAccountName": "gardener"}));
     if !targets.is_empty() {
         group["spec"]["targetNamespaces"] = json!(targets);
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::plan::Account;
+use crate::testing;
 
 /// Returns a step without a ClusterServiceVersion and without a group.
 fn bare(version: &str, kind: &str, manifest: &Value) -> Value {
@@ -179,10 +180,7 @@ fn a_plan_with_a_service_account_in_its_status_is_executed_with_its_rights() {
 #[test]
 fn a_group_without_targets_is_ignored() {
     let group = |name: &str, status: Value| {
-        json!({
-            "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
-            "metadata": { "name": name, "namespace": "garden" }, "status": status,
-        })
+        testing::with_status(testing::operator_group("garden", name, &Value::Null), &status)
     };
     let steps = [bare("v1", "ConfigMap", &json!({ "metadata": { "name": "rose" } }))];
     let mut world = world(&[installing(&steps), group("empty", json!({ "lastUpdated": CREATED }))]);
@@ -197,11 +195,10 @@ fn a_group_without_targets_is_ignored() {
 fn a_missing_service_account_is_named() {
     let steps = [bare("v1", "ConfigMap", &json!({ "metadata": { "name": "rose" } }))];
     let mut world = world(&[installing(&steps)]);
-    world.apply(json!({
-        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
-        "metadata": { "name": "garden", "namespace": "garden" }, "spec": { "serviceAccountName": "gardener" },
-        "status": { "namespaces": ["garden"], "lastUpdated": CREATED },
-    }));
+    world.apply(testing::with_status(
+        testing::operator_group("garden", "garden", &json!({ "serviceAccountName": "gardener" })),
+        &json!({ "namespaces": ["garden"], "lastUpdated": CREATED }),
+    ));
     let Action::UpdateStatus(checked) = first_action(&world) else { panic!() };
     let condition = &checked["status"]["conditions"][0];
     assert_eq!(

@@ -3,6 +3,7 @@
 use super::*;
 use crate::plan::Question;
 use crate::structural::{SchemaCheck, SchemaCheckResult, Violation};
+use crate::testing;
 
 const NAME: &str = "roses.garden.example.com";
 
@@ -128,10 +129,10 @@ fn a_failing_bundle_is_named_with_those_that_it_blocks() {
     let mut done = csv_step();
     done["status"] = "Created".into();
     let role = simple(RBAC, "Role", "reader", &json!({ "rules": [] }));
-    let subscription = json!({
-        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
-        "metadata": { "name": "rose", "namespace": "garden" }, "status": { "currentCSV": "rose.v2.0.0" },
-    });
+    let subscription = testing::with_status(
+        testing::subscription("garden", "rose", &Value::Null),
+        &json!({ "currentCSV": "rose.v2.0.0" }),
+    );
     let mut world = world(&[install_plan("Installing", &[done, other, role]), csv(), subscription]);
     let create = plan(&world, at(0)).actions[0].clone();
     refuse(&mut world, &create, 500, "InternalError", "oh");

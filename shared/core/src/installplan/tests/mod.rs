@@ -14,6 +14,7 @@ use crate::api::object::{self, ObjectRef};
 use crate::api::status::Status;
 use crate::plan::{Action, Controller, Key, Plan, Reason, Verb};
 use crate::settings::Settings;
+use crate::testing;
 use crate::world::{Fact, FactKey, Reader, Refusal, World};
 
 const CREATED: &str = "2026-11-21T12:00:00Z";
@@ -97,11 +98,10 @@ fn merge(into: &mut Value, from: &Value) {
 
 fn world(objects: &[Value]) -> World {
     let mut world = World::new();
-    let group = json!({
-        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
-        "metadata": { "name": "garden", "namespace": "garden" },
-        "status": { "namespaces": ["garden"], "lastUpdated": CREATED },
-    });
+    let group = testing::with_status(
+        testing::operator_group("garden", "garden", &Value::Null),
+        &json!({ "namespaces": ["garden"], "lastUpdated": CREATED }),
+    );
     for object in objects.iter().chain([&group]) {
         world.apply(object.clone());
     }

@@ -2,16 +2,15 @@
 
 use super::*;
 use crate::plan::Account;
+use crate::testing;
 
 fn group(account: &str, found: &str) -> Value {
     let reference =
         json!({ "apiVersion": "v1", "kind": "ServiceAccount", "namespace": "garden", "name": found, "uid": "u-sa" });
-    json!({
-        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
-        "metadata": { "name": "garden", "namespace": "garden" },
-        "spec": { "serviceAccountName": account },
-        "status": { "namespaces": ["garden"], "lastUpdated": CREATED, "serviceAccountRef": reference },
-    })
+    testing::with_status(
+        testing::operator_group("garden", "garden", &json!({ "serviceAccountName": account })),
+        &json!({ "namespaces": ["garden"], "lastUpdated": CREATED, "serviceAccountRef": reference }),
+    )
 }
 
 fn with_account(group: Value, objects: &[Value]) -> World {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{Fix, Known, Linted, Problem, RULES, lint, rule};
+use crate::testing;
 use crate::world::World;
 use crate::yaml;
 
@@ -86,26 +87,23 @@ fn a_thousand_groups_are_checked_in_seconds() {
     for n in 0..1000 {
         let labels = json!({ "team": format!("t{}", n % 50) });
         let name = format!("n{n}");
-        world.apply(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name, "labels": labels } }));
+        world.apply(testing::labelled_namespace(&name, &labels));
         let spec = match n % 3 {
             0 => json!({ "selector": { "matchLabels": { "team": format!("t{}", n % 50) } } }),
             1 => json!({ "targetNamespaces": (n..n + 20).map(|n| format!("n{n}")).collect::<Vec<_>>() }),
             _ => json!({ "targetNamespaces": [name] }),
         };
-        let metadata = json!({ "name": "all", "namespace": name });
-        let group = json!({ "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": metadata, "spec": spec });
-        world.apply(group);
+        world.apply(testing::operator_group(&name, "all", &spec));
     }
-    let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
-    let modes: Vec<Value> = modes.iter().map(|mode| json!({ "type": mode, "supported": true })).collect();
+    let modes = testing::install_modes(&testing::ALL_MODES);
     for n in 0..1500 {
         let kind = format!("Rose{}", n % 40);
         let owned = json!([{ "name": format!("{}s.example.com", kind.to_lowercase()), "kind": kind, "version": "v1" }]);
-        world.apply(json!({
-            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-            "metadata": { "name": format!("rose.v{n}"), "namespace": format!("n{}", n % 1000) },
-            "spec": { "installModes": modes, "customresourcedefinitions": { "owned": owned } },
-        }));
+        world.apply(testing::csv(
+            &format!("n{}", n % 1000),
+            &format!("rose.v{n}"),
+            &json!({ "installModes": modes, "customresourcedefinitions": { "owned": owned } }),
+        ));
     }
     let began = Instant::now();
     let linted = lint(&world, &Known::everything(), NOW.parse().unwrap());

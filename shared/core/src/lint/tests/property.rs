@@ -13,11 +13,12 @@ use crate::api::{crd, object};
 use crate::finding::Severity;
 use crate::settings::Settings;
 use crate::sim::{ApiServer, Simulation};
+use crate::testing;
 use crate::world::World;
 
 const NAMESPACES: [&str; 4] = ["garden", "park", "field", "meadow"];
 const KINDS: [&str; 2] = ["Rose", "Tulip"];
-const MODES: [&str; 4] = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
+const MODES: [&str; 4] = testing::ALL_MODES;
 
 /// Reasons with which ClusterServiceVersions fail because of OperatorGroups.
 const REASONS: [&str; 7] = [
@@ -125,8 +126,7 @@ fn ground() -> Vec<Value> {
     ];
     for (at, name) in NAMESPACES.into_iter().enumerate() {
         let labels = if at % 2 == 0 { json!({ "team": "roses" }) } else { json!({}) };
-        objects
-            .push(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name, "labels": labels } }));
+        objects.push(testing::labelled_namespace(name, &labels));
         for account in ["powerful", "powerless"] {
             let metadata = json!({ "name": account, "namespace": name });
             objects.push(json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata }));
@@ -161,13 +161,10 @@ fn group(group: &SomeGroup) -> Value {
     }
     let apis: Vec<String> = group.annotated.iter().map(|kind| api(*kind)).collect();
     let name = if group.second { "second" } else { "all" };
-    json!({
-        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
-        "metadata": {
-            "name": name, "namespace": NAMESPACES[group.namespace], "annotations": { "olm.providedAPIs": apis.join(",") },
-        },
-        "spec": spec,
-    })
+    testing::with_metadata(
+        testing::operator_group(NAMESPACES[group.namespace], name, &spec),
+        &json!({"annotations": { "olm.providedAPIs": apis.join(",") }}),
+    )
 }
 
 fn operator(operator: &SomeOperator) -> Value {
@@ -183,15 +180,12 @@ fn operator(operator: &SomeOperator) -> Value {
         "spec": { "containers": [{ "name": "operator", "image": "example.com/operator" }] },
     });
     let deployment = json!({ "replicas": 1, "selector": { "matchLabels": { "app": name } }, "template": pod });
-    json!({
-        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-        "metadata": { "name": format!("{name}.v1"), "namespace": NAMESPACES[operator.namespace] },
-        "spec": {
-            "displayName": name, "version": "1.0.0", "installModes": modes,
-            "customresourcedefinitions": { "owned": if operator.provides { owned } else { json!([]) } },
-            "install": { "strategy": "deployment", "spec": { "deployments": [{ "name": name, "spec": deployment }] } },
-        },
-    })
+    let spec = json!({
+        "displayName": name, "version": "1.0.0", "installModes": modes,
+        "customresourcedefinitions": { "owned": if operator.provides { owned } else { json!([]) } },
+        "install": { "strategy": "deployment", "spec": { "deployments": [{ "name": name, "spec": deployment }] } },
+    });
+    testing::csv(NAMESPACES[operator.namespace], &format!("{name}.v1"), &spec)
 }
 
 /// Returns the objects that fail or make no progress because of OperatorGroups, with their namespaces.

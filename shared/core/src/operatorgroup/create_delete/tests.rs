@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::testing;
 use crate::world::World;
 
 fn world(objects: &[&Value]) -> World {
@@ -12,20 +13,13 @@ fn world(objects: &[&Value]) -> World {
 }
 
 fn group(name: &str, targets: &[&str], origin: Origin) -> Value {
-    let mut group = json!({
-        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
-        "metadata": {"name": name, "namespace": "garden"}, "spec": {"targetNamespaces": targets},
-    });
+    let mut group = testing::operator_group("garden", name, &json!({"targetNamespaces": targets}));
     origin.mark(&mut group);
     group
 }
 
 fn csv(name: &str, modes: &[&str]) -> Value {
-    let modes: Vec<Value> = modes.iter().map(|mode| json!({"type": mode, "supported": true})).collect();
-    json!({
-        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-        "metadata": {"name": name, "namespace": "garden"}, "spec": {"installModes": modes},
-    })
+    testing::csv("garden", name, &json!({"installModes": testing::install_modes(modes)}))
 }
 
 fn set(names: &[&str]) -> BTreeSet<String> {
@@ -140,9 +134,7 @@ fn another_namespace_follows_from_the_group() {
 fn only_unused_groups_of_ours_are_deleted() {
     let ours = group("ours", &["garden"], Origin::Ours);
     let theirs = group("theirs", &["garden"], Origin::User);
-    let subscription = json!({
-        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription", "metadata": {"name": "rose", "namespace": "garden"},
-    });
+    let subscription = testing::subscription("garden", "rose", &Value::Null);
     let decided = |objects: &[&Value], name: Option<&str>| {
         let world = world(objects);
         let reader = Reader::new(&world);

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{ApiConflict, Holder, Intersections, Pair};
 use crate::membership::{Group, Provision, provision};
+use crate::testing;
 use crate::world::{Reader, World};
 
 fn world(objects: impl IntoIterator<Item = Value>) -> World {
@@ -17,13 +18,10 @@ fn world(objects: impl IntoIterator<Item = Value>) -> World {
 
 fn group(namespace: &str, spec: &Value, apis: &str, created: &str) -> Value {
     let created = if created.is_empty() { Value::Null } else { created.into() };
-    json!({
-        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
-        "metadata": {
-            "name": "og", "namespace": namespace, "creationTimestamp": created, "annotations": {"olm.providedAPIs": apis},
-        },
-        "spec": spec,
-    })
+    testing::with_metadata(
+        testing::operator_group(namespace, "og", spec),
+        &json!({"creationTimestamp": created, "annotations": {"olm.providedAPIs": apis}}),
+    )
 }
 
 fn targeting(namespaces: &[&str]) -> Value {
@@ -31,17 +29,9 @@ fn targeting(namespaces: &[&str]) -> Value {
 }
 
 fn csv(namespace: &str, kinds: &[&str]) -> Value {
-    let owned: Vec<Value> = kinds
-        .iter()
-        .map(|kind| json!({"name": format!("{}s.x.io", kind.to_lowercase()), "kind": kind, "version": "v1"}))
-        .collect();
-    let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
-    let modes: Vec<Value> = modes.iter().map(|mode| json!({"type": mode, "supported": true})).collect();
-    json!({
-        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-        "metadata": {"name": "op.v1", "namespace": namespace},
-        "spec": {"customresourcedefinitions": {"owned": owned}, "installModes": modes},
-    })
+    let owned: Vec<Value> = kinds.iter().map(|kind| testing::owned_crd(kind)).collect();
+    let modes = testing::install_modes(&testing::ALL_MODES);
+    testing::csv(namespace, "op.v1", &json!({"customresourcedefinitions": {"owned": owned}, "installModes": modes}))
 }
 
 /// Returns the shared namespaces of pairs, identified by their groups' namespaces.
@@ -57,8 +47,7 @@ fn told(intersections: &Intersections<'_>) -> Vec<(String, Option<Vec<String>>)>
 
 #[test]
 fn targets_and_the_own_namespace_are_compared() {
-    let labels =
-        json!({"metadata": {"name": "x", "labels": {"team": "roses"}}, "apiVersion": "v1", "kind": "Namespace"});
+    let labels = testing::labelled_namespace("x", &json!({"team": "roses"}));
     let selector = json!({"selector": {"matchLabels": {"team": "roses"}}});
     let mut of_the_past = group("e", &selector, "", "");
     of_the_past["status"] = json!({ "namespaces": ["unknown"] });
@@ -153,7 +142,7 @@ fn members_are_csvs_that_support_the_targets() {
         group
     };
     let mut unfit = csv("b", &["Rose"]);
-    unfit["spec"]["installModes"] = json!([{"type": "OwnNamespace", "supported": true}]);
+    unfit["spec"]["installModes"] = testing::install_modes(&["OwnNamespace"]);
     let mut leaving = csv("c", &["Rose"]);
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     let world = world([

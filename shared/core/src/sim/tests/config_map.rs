@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::tenancy::{CLUSTER, reference};
 use crate::api::object;
+use crate::testing;
 
 const NAME: &str = "lilies.z.io";
 
@@ -27,7 +28,7 @@ fn csv(version: &str, replaces: &str, owned: &str) -> Value {
         "metadata": { "name": format!("lily.v{version}") },
         "spec": {
             "displayName": "Lily", "version": version, "replaces": replaces,
-            "installModes": [{ "type": "AllNamespaces", "supported": true }],
+            "installModes": testing::install_modes(&["AllNamespaces"]),
             "customresourcedefinitions": { "owned": [{ "name": NAME, "version": owned, "kind": "Lily" }] },
             "install": { "strategy": "deployment", "spec": { "deployments": [] } },
         },
@@ -46,13 +47,8 @@ fn an_upgrade_that_would_lose_data_is_refused() {
     });
     for object in [
         json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "lilies", "namespace": "a" }, "data": catalog }),
-        json!({
-            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
-            "metadata": { "name": "lilies", "namespace": "a" }, "spec": { "sourceType": "internal", "configMap": "lilies" },
-        }),
-        json!({
-            "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": { "name": "g", "namespace": "a" },
-        }),
+        testing::catalog_source("a", "lilies", &json!({ "sourceType": "internal", "configMap": "lilies" })),
+        testing::operator_group("a", "g", &Value::Null),
         json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
             "metadata": { "name": "lily", "namespace": "a" },

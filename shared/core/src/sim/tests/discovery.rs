@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::tenancy::{CLUSTER, LONG, reference};
 use super::*;
 use crate::api::object;
+use crate::testing;
 use crate::world::Discovery;
 
 fn definition(version: &str) -> Value {
@@ -27,14 +28,12 @@ fn an_operator_follows_changes_of_native_apis() {
         { "group": "y.io", "version": "v1", "kind": "Pot" }, { "group": "apps", "version": "v1", "kind": "Deployment" },
         { "group": "", "version": "v1", "kind": "PodTemplate" },
     ]);
-    let group = json!({
-        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": { "name": "g", "namespace": "a" },
-    });
+    let group = testing::operator_group("a", "g", &Value::Null);
     let csv = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
         "metadata": { "name": "rose", "namespace": "a" },
         "spec": {
-            "displayName": "Rose", "nativeAPIs": apis, "installModes": [{ "type": "AllNamespaces", "supported": true }],
+            "displayName": "Rose", "nativeAPIs": apis, "installModes": testing::install_modes(&["AllNamespaces"]),
             "install": { "strategy": "deployment", "spec": { "deployments": [{ "name": "rose", "spec": {
                 "selector": { "matchLabels": { "app": "rose" } },
                 "template": {

@@ -16,6 +16,7 @@ use super::tenancy::{CLUSTER, LONG, NAMESPACES, apis, labels, modes, operator, r
 use crate::api::cluster_service_version::is_copy;
 use crate::api::object::{self, ObjectRef};
 use crate::membership::{self, Group};
+use crate::testing;
 use crate::world::{Reader, kind};
 
 /// One that owns the definition of roses, one that owns tulips, and one that owns nothing.
@@ -114,11 +115,10 @@ fn group() -> impl Strategy<Value = Deed> {
         |(namespace, name, mut spec, apis, fixed, account)| {
             spec["staticProvidedAPIs"] = fixed.into();
             spec["serviceAccountName"] = account;
-            Deed::Apply(json!({
-                "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
-                "metadata": { "name": name, "namespace": namespace, "annotations": { "olm.providedAPIs": apis } },
-                "spec": spec,
-            }))
+            Deed::Apply(testing::with_metadata(
+                testing::operator_group(namespace, name, &spec),
+                &json!({"annotations": { "olm.providedAPIs": apis }}),
+            ))
         },
     )
 }
@@ -182,7 +182,7 @@ fn deed() -> impl Strategy<Value = Deed> {
         }),
         1 => namespace().prop_map(|ns| Deed::Delete(reference("Namespace", "", ns))),
         2 => (namespace(), labels()).prop_map(|(ns, labels)| {
-            Deed::Apply(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": ns, "labels": labels } }))
+            Deed::Apply(testing::labelled_namespace(ns, &labels))
         }),
         1 => any::<bool>().prop_map(|disabled| Deed::Apply(json!({
             "apiVersion": "operators.coreos.com/v1", "kind": "OLMConfig", "metadata": { "name": "cluster" },

@@ -1,5 +1,6 @@
 use super::*;
 use crate::api::object::{is_deleting, list, owner_reference};
+use crate::testing;
 
 fn is_there(server: &ApiServer, object: &Value) -> bool {
     server.get(&ObjectRef::from_object(object)).is_some()
@@ -35,7 +36,7 @@ fn an_owner_with_another_uid_is_ignored() {
 #[test]
 fn an_owner_in_another_namespace_is_ignored() {
     let mut server = server();
-    create(&mut server, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "field"}}));
+    create(&mut server, testing::namespace("field"));
     let mut owner = config_map("owner", &[]);
     owner["metadata"]["namespace"] = "field".into();
     let owner = create(&mut server, owner);

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use super::{ApiServer, Preconditions, Propagation};
 use crate::api::object::{Gvk, ObjectRef};
 use crate::api::status::Status;
+use crate::testing;
 
 /// Returns this second of the test's time.
 fn at(second: i64) -> Timestamp {
@@ -31,7 +32,7 @@ fn now() -> Timestamp {
 /// Returns a settled server with the namespace `garden` and the node `n1`.
 fn server() -> ApiServer {
     let mut server = ApiServer::new(1).with_node("n1", now());
-    create(&mut server, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "garden"}}));
+    create(&mut server, testing::namespace("garden"));
     settle(&mut server, now());
     server.drain();
     server

@@ -16,12 +16,13 @@ use crate::api::crd;
 use crate::api::object::{self, Gvk, ObjectRef};
 use crate::membership::{self, Apis, Group};
 use crate::settings::Settings;
+use crate::testing;
 use crate::world::{Reader, kind};
 
 pub(super) const NAMESPACES: [&str; 4] = ["a", "b", "c", "d"];
 pub(super) const TEAMS: [&str; 2] = ["roses", "tulips"];
 pub(super) const KINDS: [&str; 2] = ["Rose", "Tulip"];
-const MODES: [&str; 4] = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
+const MODES: [&str; 4] = testing::ALL_MODES;
 /// More than any delay of the controllers, and less than the timeout of an installation.
 pub(super) const LONG: SignedDuration = SignedDuration::from_mins(3);
 
@@ -69,11 +70,10 @@ fn group() -> impl Strategy<Value = Value> {
     (select(&NAMESPACES[..]), name, targets(), apis(), proptest::bool::weighted(0.2)).prop_map(
         |(namespace, name, mut spec, apis, fixed)| {
             spec["staticProvidedAPIs"] = fixed.into();
-            json!({
-                "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
-                "metadata": { "name": name, "namespace": namespace, "annotations": { "olm.providedAPIs": apis } },
-                "spec": spec,
-            })
+            testing::with_metadata(
+                testing::operator_group(namespace, name, &spec),
+                &json!({"annotations": { "olm.providedAPIs": apis }}),
+            )
         },
     )
 }
@@ -92,29 +92,22 @@ pub(super) fn modes() -> impl Strategy<Value = Vec<&'static str>> {
 
 /// Returns a ClusterServiceVersion that owns the definitions of these kinds.
 pub(super) fn operator(namespace: &str, name: &str, kinds: &[&str], modes: &[&str]) -> Value {
-    let owned: Value = kinds
-        .iter()
-        .map(|kind| json!({ "name": format!("{}s.x.io", kind.to_lowercase()), "kind": kind, "version": "v1" }))
-        .collect();
-    let modes: Value = modes.iter().map(|mode| json!({ "type": mode, "supported": true })).collect();
-    json!({
-        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-        "metadata": { "name": name, "namespace": namespace },
-        "spec": {
-            "displayName": name, "installModes": modes,
-            "customresourcedefinitions": { "owned": owned },
-            "install": { "strategy": "deployment", "spec": { "deployments": [{
-                "name": name,
-                "spec": {
-                    "selector": { "matchLabels": { "app": name } },
-                    "template": {
-                        "metadata": { "labels": { "app": name } },
-                        "spec": { "containers": [{ "name": "manager", "image": "registry.example.com/operator:1" }] },
-                    },
+    let owned: Value = kinds.iter().map(|kind| testing::owned_crd(kind)).collect();
+    let spec = json!({
+        "displayName": name, "installModes": testing::install_modes(modes),
+        "customresourcedefinitions": { "owned": owned },
+        "install": { "strategy": "deployment", "spec": { "deployments": [{
+            "name": name,
+            "spec": {
+                "selector": { "matchLabels": { "app": name } },
+                "template": {
+                    "metadata": { "labels": { "app": name } },
+                    "spec": { "containers": [{ "name": "manager", "image": "registry.example.com/operator:1" }] },
                 },
-            }] } },
-        },
-    })
+            },
+        }] } },
+    });
+    testing::csv(namespace, name, &spec)
 }
 
 fn deed() -> impl Strategy<Value = Deed> {
@@ -161,7 +154,7 @@ pub(super) static CLUSTER: LazyLock<Simulation> = LazyLock::new(|| {
     }
     simulation.establish();
     for namespace in NAMESPACES {
-        let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
+        let namespace = testing::namespace(namespace);
         simulation.apply(namespace).expect("a namespace");
     }
     assert!(simulation.settle(LONG));

@@ -1,13 +1,14 @@
 //! InstallPlans that users create.
 
 use super::*;
+use crate::testing;
 
 fn made(name: &str, names: &[&str]) -> Value {
-    json!({
-        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
-        "metadata": { "name": name, "namespace": "garden" },
-        "spec": { "approval": "Manual", "approved": false, "clusterServiceVersionNames": names },
-    })
+    testing::install_plan(
+        "garden",
+        name,
+        &json!({ "approval": "Manual", "approved": false, "clusterServiceVersionNames": names }),
+    )
 }
 
 fn make(simulation: &mut Simulation, names: &[&str], approved: bool) {

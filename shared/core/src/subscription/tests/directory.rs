@@ -1,6 +1,7 @@
 //! Catalogs that are directories: controllers without the directory do not change what was installed from it.
 
 use super::*;
+use crate::testing;
 
 /// An operator that was installed from a directory: the cluster has no CatalogSource of that name.
 fn installed() -> Simulation {
@@ -82,10 +83,7 @@ fn a_catalog_that_was_never_a_directory_fails_as_in_olm() {
 fn a_catalog_source_of_that_name_replaces_the_directory() {
     let mut after = without_directory(&installed());
     after.serve("folder:1", chain());
-    let source = json!({
-        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
-        "metadata": { "name": "folder", "namespace": "olm" }, "spec": { "sourceType": "grpc", "address": "folder:1" },
-    });
+    let source = testing::catalog_source("olm", "folder", &json!({ "sourceType": "grpc", "address": "folder:1" }));
     after.apply(source).unwrap();
     assert!(after.settle(SignedDuration::from_mins(10)));
     assert_eq!(story(&after), "rose.v2.0.0 Succeeded; Complete: rose.v2.0.0; rose AtLatestKnown rose.v2.0.0");

@@ -18,6 +18,7 @@ use crate::catalog::{Builder, BundleMessage, Channel, Content, Package, Snapshot
 use crate::plan::{Action, Controller, Key, Reason, Verb};
 use crate::settings::Settings;
 use crate::sim::{Actor, ApiServer, Patch, Progress, Simulation};
+use crate::testing;
 use crate::world::{CatalogFact, ConnectionState, Fact, FactKey, Reader, World};
 
 const ADDRESS: &str = "127.0.0.1:50061";
@@ -46,7 +47,7 @@ fn bundle(package: &str, version: &str, replaces: &str, needs: &str) -> BundleMe
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "metadata": { "name": name },
         "spec": {
             "displayName": package, "version": version,
-            "installModes": [{ "type": "OwnNamespace", "supported": true }],
+            "installModes": testing::install_modes(&["OwnNamespace"]),
             "customresourcedefinitions": { "owned": [{ "name": crd_name, "kind": kind, "version": "v1" }] },
             "install": { "strategy": "deployment", "spec": {
                 "permissions": [{
@@ -113,10 +114,7 @@ fn subscription(name: &str, approval: &str, starting: &str) -> Value {
     if !starting.is_empty() {
         spec["startingCSV"] = starting.into();
     }
-    json!({
-        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
-        "metadata": { "name": name, "namespace": "garden" }, "spec": spec,
-    })
+    testing::subscription("garden", name, &spec)
 }
 
 /// A cluster with a catalog and an OperatorGroup in `garden`, in its final state.
@@ -132,18 +130,12 @@ fn cluster_with(snapshot: Arc<Snapshot>, settings: Settings) -> Simulation {
     }
     simulation.establish();
     for namespace in ["olm", "garden"] {
-        let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
+        let object = testing::namespace(namespace);
         simulation.apply(object).unwrap();
     }
     simulation.serve(ADDRESS, snapshot);
-    let source = json!({
-        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
-        "metadata": { "name": "main", "namespace": "olm" }, "spec": { "sourceType": "grpc", "address": ADDRESS },
-    });
-    let group = json!({
-        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
-        "metadata": { "name": "garden", "namespace": "garden" }, "spec": { "targetNamespaces": ["garden"] },
-    });
+    let source = testing::catalog_source("olm", "main", &json!({ "sourceType": "grpc", "address": ADDRESS }));
+    let group = testing::operator_group("garden", "garden", &json!({ "targetNamespaces": ["garden"] }));
     for object in [source, group] {
         simulation.apply(object).unwrap();
     }
@@ -357,9 +349,7 @@ fn plan_of(world: &World) -> crate::plan::Plan {
 }
 
 fn group(name: &str) -> Value {
-    json!({
-        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": { "name": name, "namespace": "garden" },
-    })
+    testing::operator_group("garden", name, &Value::Null)
 }
 
 #[test]
@@ -392,11 +382,10 @@ fn nothing_is_installed_before_group_and_catalog_exist() {
 #[test]
 fn a_copy_that_lost_its_label_enters_no_resolution() {
     let csv = |name: &str, reason: &str| {
-        json!({
-            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-            "metadata": { "name": name, "namespace": "garden" }, "spec": { "version": "1.0.0" },
-            "status": { "phase": "Succeeded", "reason": reason },
-        })
+        testing::with_status(
+            testing::csv("garden", name, &json!({ "version": "1.0.0" })),
+            &json!({ "phase": "Succeeded", "reason": reason }),
+        )
     };
     let mut world = World::new();
     world.apply(csv("rose.v1.0.0", "InstallSucceeded"));
