@@ -1,7 +1,7 @@
 //! The conditions of an object: type, status and reason.
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::object;
 use super::view::view;
@@ -100,4 +100,41 @@ impl<'a> Condition<'a> {
     pub fn is_true(self) -> bool {
         self.status() == TRUE
     }
+}
+
+/// Sets a condition in a list: it replaces the condition of its type, or is added at the end.
+pub(crate) fn set(conditions: &mut Vec<Value>, new: Value) {
+    match conditions.iter_mut().find(|condition| condition["type"] == new["type"]) {
+        Some(old) => *old = new,
+        None => conditions.push(new),
+    }
+}
+
+/// Sets a condition as [`set`] does, unless the list contains it with the same status, reason and message. `now`, if given, becomes its
+/// `lastTransitionTime`. Returns whether the list changed.
+pub(crate) fn set_changed(conditions: &mut Vec<Value>, mut new: Map<String, Value>, now: Option<Timestamp>) -> bool {
+    let field = |key: &str| new.get(key).unwrap_or(&Value::Null);
+    let known = conditions.iter().find(|condition| condition["type"] == *field("type"));
+    let is_same = |known: &Value| ["status", "reason", "message"].iter().all(|key| known[*key] == *field(key));
+    if known.is_some_and(is_same) {
+        return false;
+    }
+    if let Some(now) = now {
+        new.insert("lastTransitionTime".to_owned(), object::time(now).into());
+    }
+    set(conditions, Value::Object(new));
+    true
+}
+
+/// Removes the conditions of these types from a list.
+pub(crate) fn remove(conditions: &mut Vec<Value>, types: &[&str]) {
+    conditions.retain(|condition| !types.contains(&object::text(condition, &["type"])));
+}
+
+/// Returns the `lastTransitionTime` of a condition that changes with its status: the one in the list if that has the same status,
+/// otherwise now.
+pub(crate) fn transition_time(conditions: &[Value], of_type: &str, status: &str, now: Timestamp) -> Value {
+    let known = conditions.iter().find(|condition| condition["type"] == of_type);
+    let same = known.filter(|condition| condition["status"] == status);
+    same.map_or_else(|| object::time(now).into(), |condition| condition["lastTransitionTime"].clone())
 }

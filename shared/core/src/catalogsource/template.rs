@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::Work;
-use crate::api::conditions::Conditions;
+use crate::api::conditions::{self, Conditions};
 use crate::api::object;
 use crate::plan::Action;
 use crate::world::Reader;
@@ -103,7 +103,7 @@ fn set(work: &mut Work<'_>, kind: &str, status: bool, reason: &str, message: &st
 
 fn forget(work: &mut Work<'_>) {
     let Some(conditions) = work.status.get_mut("conditions").and_then(Value::as_array_mut) else { return };
-    conditions.retain(|c| !CONDITIONS.contains(&object::text(c, &["type"])));
+    conditions::remove(conditions, &CONDITIONS);
     if conditions.is_empty() {
         work.status.remove("conditions");
     }

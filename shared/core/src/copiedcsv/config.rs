@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Copies, Offered, accepts_copy, in_order, offering_group};
-use crate::api::conditions::Conditions;
+use crate::api::conditions::{self, Conditions};
 use crate::api::object;
 use crate::membership::{self, Group};
 use crate::plan::{Action, Controller, Key, Plan};
@@ -34,8 +34,8 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
         return Plan::nothing();
     };
     let mut conditions = Conditions::new(config).json().to_vec();
-    let old = conditions.iter_mut().find(|c| object::text(c, &["type"]) == TYPE);
-    let says = |wanted: &Value| old.as_ref().is_some_and(|old| object::covers(old, wanted));
+    let old = Conditions::new(config).find(TYPE);
+    let says = |wanted: &Value| old.is_some_and(|old| object::covers(old.json, wanted));
     let good = condition(config, true);
     let mut refused = Vec::new();
     let mut others = Vec::new();
@@ -56,15 +56,11 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     }
     let status = object::text(&wanted, &["status"]);
     let since = old
-        .as_ref()
-        .filter(|old| object::text(old, &["status"]) == status)
-        .map_or_else(|| object::time(now), |old| object::text(old, &["lastTransitionTime"]).to_owned());
+        .filter(|old| old.status() == status)
+        .map_or_else(|| object::time(now), |old| object::text(old.json, &["lastTransitionTime"]).to_owned());
     let mut wanted = wanted;
     object::map_mut(&mut wanted, &[]).insert("lastTransitionTime".to_owned(), since.into());
-    match old {
-        Some(old) => *old = wanted,
-        None => conditions.push(wanted),
-    }
+    conditions::set(&mut conditions, wanted);
     let mut new = config.clone();
     object::map_mut(&mut new, &["status"]).insert("conditions".to_owned(), conditions.into());
     Plan::act(vec![Action::UpdateStatus(new)])

@@ -35,7 +35,7 @@ use serde_json::{Value, json};
 pub use self::namespace::plan as plan_namespace;
 use crate::api::cluster_service_version::{Csv, Phase};
 use crate::api::operator_group::condition;
-use crate::api::{labels, object};
+use crate::api::{conditions, labels, object};
 use crate::membership::{self, Apis, Group};
 use crate::plan::{Action, Key, Plan, Reason};
 use crate::world::{Reader, kind};
@@ -116,20 +116,14 @@ impl Status {
     fn condition(&mut self, type_: &str, because: Option<(&str, &str)>, now: Timestamp) {
         let mut conditions = object::list(&self.json, &["conditions"]).to_vec();
         let Some((reason, message)) = because else {
-            conditions.retain(|c| object::text(c, &["type"]) != type_);
+            conditions::remove(&mut conditions, &[type_]);
             return self.set("conditions", conditions);
         };
-        let mut wanted = json!({ "type": type_, "status": "True", "reason": reason, "message": message });
-        let old = conditions.iter_mut().find(|c| object::text(c, &["type"]) == type_);
-        if old.as_ref().is_some_and(|old| object::covers(old, &wanted)) {
-            return;
+        let fields = [("type", type_), ("status", conditions::TRUE), ("reason", reason), ("message", message)];
+        let wanted = fields.into_iter().map(|(key, text)| (key.to_owned(), text.into())).collect();
+        if conditions::set_changed(&mut conditions, wanted, Some(now)) {
+            self.set("conditions", conditions);
         }
-        object::map_mut(&mut wanted, &[]).insert("lastTransitionTime".to_owned(), object::time(now).into());
-        match old {
-            Some(old) => *old = wanted,
-            None => conditions.push(wanted),
-        }
-        self.set("conditions", conditions);
     }
 
     /// Records the ServiceAccount (olm-behaviour/operatorgroup.md#serviceaccount). Its resourceVersion is written as by

@@ -1,9 +1,9 @@
 //! The conditions of a Subscription.
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use crate::api::object;
+use crate::api::{conditions, object};
 
 /// A condition as OLM writes it; an empty reason or message is left out.
 pub(super) fn condition(kind: &str, status: bool, reason: &str, message: &str) -> Map<String, Value> {
@@ -28,34 +28,21 @@ pub(super) fn set_timeless(status: &mut Value, condition: Map<String, Value>) {
     put(status, condition, None);
 }
 
-fn put(status: &mut Value, mut new: Map<String, Value>, now: Option<Timestamp>) {
+fn put(status: &mut Value, new: Map<String, Value>, now: Option<Timestamp>) {
     let mut conditions = object::list(status, &["conditions"]).to_vec();
-    let known = conditions.iter_mut().find(|c| c["type"] == new["type"]);
-    if let Some(known) = &known {
-        let says = ["status", "reason", "message"];
-        if says.iter().all(|key| object::at(known, &[key]) == new.get(*key).unwrap_or(&Value::Null)) {
-            return;
-        }
+    if conditions::set_changed(&mut conditions, new, now) {
+        status["conditions"] = conditions.into();
     }
-    if let Some(now) = now {
-        new.insert("lastTransitionTime".to_owned(), object::time(now).into());
-    }
-    match known {
-        Some(known) => *known = Value::Object(new),
-        None => conditions.push(Value::Object(new)),
-    }
-    status["conditions"] = conditions.into();
 }
 
 /// Removes conditions of these types.
 pub(super) fn remove(status: &mut Value, types: &[&str]) {
-    let conditions = object::list(status, &["conditions"]);
-    if conditions.iter().any(|c| types.contains(&object::text(c, &["type"]))) {
-        let rest: Vec<&Value> = conditions.iter().filter(|c| !types.contains(&object::text(c, &["type"]))).collect();
-        let rest = json!(rest);
-        object::map_mut(status, &[]).insert("conditions".to_owned(), rest);
-    }
-    if object::list(status, &["conditions"]).is_empty() {
+    let known = object::list(status, &["conditions"]);
+    let mut conditions = known.to_vec();
+    conditions::remove(&mut conditions, types);
+    if conditions.is_empty() {
         object::map_mut(status, &[]).remove("conditions");
+    } else if conditions.len() < known.len() {
+        object::map_mut(status, &[]).insert("conditions".to_owned(), conditions.into());
     }
 }

@@ -7,7 +7,7 @@ use super::super::api_server::{ApiServer, time};
 use super::super::ids;
 use super::super::writes::Propagation;
 use super::{counts, number, seconds_after};
-use crate::api::conditions::Conditions;
+use crate::api::conditions::{self, Conditions};
 use crate::api::object::{
     annotation, at, generation, is_deleting, list, map_mut, name, namespace, set_annotation, text, uid,
 };
@@ -251,14 +251,14 @@ impl Rollout {
             set_condition(&mut conditions, "Available", "False", "MinimumReplicasUnavailable", message, now);
         }
         let failure = self.old.iter().chain(&self.new).find_map(|set| Conditions::new(set).find("ReplicaFailure"));
-        conditions.retain(|c| c["type"] != "ReplicaFailure");
+        conditions::remove(&mut conditions, &["ReplicaFailure"]);
         if let Some(failure) = failure {
             set_condition(&mut conditions, "ReplicaFailure", "True", failure.reason(), failure.message(), now);
         }
         if self.has_deadline() {
             self.set_progressing(&mut conditions, &status, server, now);
         } else {
-            conditions.retain(|c| c["type"] != "Progressing");
+            conditions::remove(&mut conditions, &["Progressing"]);
         }
         status.insert("conditions".into(), conditions.into());
         Value::Object(status)
@@ -298,7 +298,7 @@ impl Rollout {
         } else if progress {
             // Progress updates `lastUpdateTime` even if the condition is otherwise unchanged.
             let since = current.filter(|c| c["status"] == "True").map(|c| c["lastTransitionTime"].clone());
-            conditions.retain(|c| c["type"] != "Progressing");
+            conditions::remove(conditions, &["Progressing"]);
             let message = format!("{subject} is progressing.");
             set_condition(conditions, "Progressing", "True", "ReplicaSetUpdated", &message, now);
             if let (Some(since), Some(last)) = (since, conditions.last_mut()) {
@@ -378,10 +378,10 @@ fn set_condition(conditions: &mut Vec<Value>, kind: &str, status: &str, reason: 
     if found.is_some_and(|c| c["status"] == status && c["reason"] == reason) {
         return;
     }
-    let since = found.filter(|c| c["status"] == status).map(|c| c["lastTransitionTime"].clone());
-    conditions.retain(|c| c["type"] != kind);
+    let since = conditions::transition_time(conditions, kind, status, now);
+    conditions::remove(conditions, &[kind]);
     conditions.push(json!({
         "type": kind, "status": status, "reason": reason, "message": message,
-        "lastUpdateTime": time(now), "lastTransitionTime": since.unwrap_or_else(|| time(now)),
+        "lastUpdateTime": time(now), "lastTransitionTime": since,
     }));
 }

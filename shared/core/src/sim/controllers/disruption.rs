@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::super::api_server::{ApiServer, time};
+use super::super::api_server::ApiServer;
 use super::super::selector;
 use super::number;
-use crate::api::conditions::Conditions;
+use crate::api::conditions::{self, Conditions};
 use crate::api::object::{at, generation, is_deleting, map_mut, namespace};
 
 pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
@@ -15,10 +15,7 @@ pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
         let desired = desired(&budget, expected);
         let allowed = if expected == 0 { 0 } else { (healthy - desired).max(0) };
         let (status, reason) = if allowed > 0 { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
-        let since = Conditions::new(&budget)
-            .find("DisruptionAllowed")
-            .filter(|condition| condition.status() == status)
-            .map_or_else(|| time(now), |condition| condition.json["lastTransitionTime"].clone());
+        let since = conditions::transition_time(Conditions::new(&budget).json(), "DisruptionAllowed", status, now);
         let mut updated = budget.clone();
         map_mut(&mut updated, &[]).insert(
             "status".into(),

@@ -14,8 +14,9 @@ mod replica_sets;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
-use super::api_server::{ApiServer, time};
+use super::api_server::ApiServer;
 use super::writes::{Preconditions, Propagation};
+use crate::api::conditions;
 use crate::api::object::{ObjectRef, at, list, map_mut, text, uid};
 
 impl ApiServer {
@@ -92,16 +93,11 @@ struct Condition<'a> {
 /// Sets a condition in place; the transition time changes with the status.
 fn set_condition(object: &mut Value, new: &Condition<'_>, now: Timestamp) {
     let mut conditions = list(object, &["status", "conditions"]).to_vec();
-    let found = conditions.iter_mut().find(|c| c["type"] == new.kind);
-    let since = found.as_ref().filter(|c| c["status"] == new.status).map(|c| c["lastTransitionTime"].clone());
     let entry = json!({
         "type": new.kind, "status": new.status, "reason": new.reason, "message": new.message,
-        "lastTransitionTime": since.unwrap_or_else(|| time(now)),
+        "lastTransitionTime": conditions::transition_time(&conditions, new.kind, new.status, now),
     });
-    match found {
-        Some(old) => *old = entry,
-        None => conditions.push(entry),
-    }
+    conditions::set(&mut conditions, entry);
     map_mut(object, &["status"]).insert("conditions".into(), conditions.into());
 }
 
