@@ -72,7 +72,7 @@ struct Candidate {
 }
 
 /// The result for one plan.
-enum Said {
+enum Approval {
     Approved,
     /// Nothing to approve, with the state of the plan.
     Already(String),
@@ -98,26 +98,26 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
 }
 
 async fn approve(options: &Options, terms: &Understood, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let mut seen = read_state(options, printer).await?;
-    vital(&seen, terms)?;
-    let Some(api) = seen.api().cloned() else { return Ok(Outcome::Done) };
-    let plans = chosen(options, &seen)?;
+    let mut cluster = read_state(options, printer).await?;
+    vital(&cluster, terms)?;
+    let Some(api) = cluster.api().cloned() else { return Ok(Outcome::Done) };
+    let plans = chosen(options, &cluster)?;
     if plans.is_empty() {
         printer.talk("No InstallPlan waits for approval");
         return Ok(Outcome::Done);
     }
-    let mut told: Vec<(ObjectRef, Said)> = Vec::new();
+    let mut approvals: Vec<(ObjectRef, Approval)> = Vec::new();
     let mut candidates = Vec::new();
     // The plans to wait for, including those approved before.
     let mut approved = Vec::new();
     for target in plans {
-        match examine(&mut seen, &target, terms, &options.images, printer).await {
+        match examine(&mut cluster, &target, terms, &options.images, printer).await {
             Ok(candidate) => candidates.push(candidate),
-            Err(said) => {
-                if matches!(said, Said::Already(_)) {
+            Err(approval) => {
+                if matches!(approval, Approval::Already(_)) {
                     approved.push(target.clone());
                 }
-                told.push((target, said));
+                approvals.push((target, approval));
             }
         }
     }
@@ -134,23 +134,23 @@ async fn approve(options: &Options, terms: &Understood, printer: &mut Printer) -
             return Ok(Outcome::Negative);
         }
         // The state may have changed since it was read.
-        seen = read_state(options, printer).await?;
-        vital(&seen, terms)?;
+        cluster = read_state(options, printer).await?;
+        vital(&cluster, terms)?;
     }
     let who = if options.dry_run == DryRun::Client || candidates.is_empty() { None } else { who(&api, printer).await };
     for candidate in candidates {
         let target = candidate.target.clone();
-        let said = if asks && !is_same(&mut seen, &candidate, &options.images, printer).await {
-            Said::Refused(changed())
+        let approval = if asks && !is_same(&mut cluster, &candidate, &options.images, printer).await {
+            Approval::Refused(changed())
         } else {
             give(&api, &candidate, who.as_deref(), options.dry_run).await
         };
-        if matches!(said, Said::Approved | Said::Already(_)) {
+        if matches!(approval, Approval::Approved | Approval::Already(_)) {
             approved.push(target.clone());
         }
-        told.push((target, said));
+        approvals.push((target, approval));
     }
-    let outcome = tell(told, options, printer)?;
+    let outcome = print_approvals(approvals, options, printer)?;
     match options.wait {
         Some(timeout) if options.dry_run == DryRun::None => {
             let mut worst = outcome;
@@ -168,8 +168,8 @@ async fn approve(options: &Options, terms: &Understood, printer: &mut Printer) -
 }
 
 /// Returns an error if objects could not be read that an approval requires.
-fn vital(seen: &ClusterState, terms: &Understood) -> Result<(), CliError> {
-    let find = |asked: &Asked| seen.gaps.iter().find(|gap| explain::is_vital(gap, asked));
+fn vital(cluster: &ClusterState, terms: &Understood) -> Result<(), CliError> {
+    let find = |asked: &Asked| cluster.gaps.iter().find(|gap| explain::is_vital(gap, asked));
     match find(&Asked::Plans(Vec::new())) {
         // Without OperatorGroups it is unknown whether the plans would fail.
         Some(gap) if gap.is_of("installplans") => Err(CliError::from(gap)),
@@ -183,18 +183,18 @@ fn vital(seen: &ClusterState, terms: &Understood) -> Result<(), CliError> {
 
 async fn read_state(options: &Options, printer: &mut Printer) -> Result<ClusterState, CliError> {
     let source = SourceFlags { cluster: options.cluster.clone(), ..SourceFlags::default() };
-    let mut seen = source.read(&options.namespaces, &[], ReadScope::Planning, printer).await?;
-    seen.settings.optional_manifests = options.optional_manifests;
-    Ok(seen)
+    let mut cluster = source.read(&options.namespaces, &[], ReadScope::Planning, printer).await?;
+    cluster.settings.optional_manifests = options.optional_manifests;
+    Ok(cluster)
 }
 
 /// Returns the selected plans.
-fn chosen(options: &Options, seen: &ClusterState) -> Result<Vec<ObjectRef>, CliError> {
-    let world = Reader::new(&seen.world);
-    let namespace = seen.namespace.as_deref().unwrap_or_default();
-    let plans = world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| seen.is_asked(plan));
+fn chosen(options: &Options, cluster: &ClusterState) -> Result<Vec<ObjectRef>, CliError> {
+    let world = Reader::new(&cluster.world);
+    let namespace = cluster.namespace.as_deref().unwrap_or_default();
+    let plans = world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| cluster.is_asked(plan));
     if options.plans.is_empty() {
-        let waits = |plan: &&Value| lookup::summary_in(seen, plan).is_pending();
+        let waits = |plan: &&Value| lookup::summary_in(cluster, plan).is_pending();
         let labels = |plan: &&Value| options.selector.as_ref().is_none_or(|query| query.selects(plan));
         return Ok(plans.filter(waits).filter(labels).map(ObjectRef::from_object).collect());
     }
@@ -214,25 +214,25 @@ fn chosen(options: &Options, seen: &ClusterState) -> Result<Vec<ObjectRef>, CliE
 
 /// Explains a plan, and checks whether it may be approved.
 async fn examine(
-    seen: &mut ClusterState,
+    cluster: &mut ClusterState,
     target: &ObjectRef,
     terms: &Understood,
     images: &image::Options,
     printer: &mut Printer,
-) -> Result<Candidate, Said> {
-    let gone = || Said::Failed(lookup::not_found("InstallPlan", &target.name, &target.namespace));
-    let plan = plan_in(seen, target).ok_or_else(gone)?;
-    let summary = lookup::summary_in(seen, &plan);
+) -> Result<Candidate, Approval> {
+    let gone = || Approval::Failed(lookup::not_found("InstallPlan", &target.name, &target.namespace));
+    let plan = plan_in(cluster, target).ok_or_else(gone)?;
+    let summary = lookup::summary_in(cluster, &plan);
     if summary.approved || matches!(summary.phase.as_str(), "Installing" | "Complete" | "Failed") {
-        return Err(Said::Already(already(&plan, &summary)));
+        return Err(Approval::Already(already(&plan, &summary)));
     }
     if let Some(refusal) = policy::summary_refusal(&target.name, &summary) {
-        return Err(Said::Refused(refusal));
+        return Err(Approval::Refused(refusal));
     }
     let asks = explain::DryRun::Server;
-    let explanation = explained(seen, target, images, asks, printer).await.map_err(Said::Failed)?;
-    if let Some(refusal) = terms.refusal(&summary, &explanation).map_err(Said::Failed)? {
-        return Err(Said::Refused(refusal));
+    let explanation = explained(cluster, target, images, asks, printer).await.map_err(Approval::Failed)?;
+    if let Some(refusal) = terms.refusal(&summary, &explanation).map_err(Approval::Failed)? {
+        return Err(Approval::Refused(refusal));
     }
     Ok(Candidate {
         target: target.clone(),
@@ -242,33 +242,33 @@ async fn examine(
     })
 }
 
-fn plan_in(seen: &ClusterState, target: &ObjectRef) -> Option<Value> {
-    Reader::new(&seen.world).json(&kind::INSTALL_PLAN, &target.namespace, &target.name).cloned()
+fn plan_in(cluster: &ClusterState, target: &ObjectRef) -> Option<Value> {
+    Reader::new(&cluster.world).json(&kind::INSTALL_PLAN, &target.namespace, &target.name).cloned()
 }
 
 async fn explained(
-    seen: &mut ClusterState,
+    cluster: &mut ClusterState,
     target: &ObjectRef,
     images: &image::Options,
     dry_run: explain::DryRun,
     printer: &mut Printer,
 ) -> Result<Explanation, CliError> {
     let subject = Subject::Plan { namespace: target.namespace.clone(), name: target.name.clone() };
-    explain(seen, &subject, images, dry_run, printer).await
+    explain(cluster, &subject, images, dry_run, printer).await
 }
 
 /// Returns whether the plan and its effect are unchanged.
 async fn is_same(
-    seen: &mut ClusterState,
+    cluster: &mut ClusterState,
     candidate: &Candidate,
     images: &image::Options,
     printer: &mut Printer,
 ) -> bool {
-    let now = plan_in(seen, &candidate.target);
+    let now = plan_in(cluster, &candidate.target);
     if now.is_none_or(|plan| object::resource_version(&plan) != candidate.resource_version) {
         return false;
     }
-    let explanation = explained(seen, &candidate.target, images, explain::DryRun::None, printer).await;
+    let explanation = explained(cluster, &candidate.target, images, explain::DryRun::None, printer).await;
     explanation.is_ok_and(|explanation| explanation.hash == candidate.explanation.hash)
 }
 
@@ -284,7 +284,7 @@ fn question(candidates: &[Candidate]) -> String {
 }
 
 /// Approves one plan, at the resourceVersion that was read.
-async fn give(api: &Api, candidate: &Candidate, who: Option<&str>, dry_run: DryRun) -> Said {
+async fn give(api: &Api, candidate: &Candidate, who: Option<&str>, dry_run: DryRun) -> Approval {
     let Candidate { target, uid, resource_version, explanation } = candidate;
     let mut annotations = json!({ APPROVED_AT: object::time(Timestamp::now()), APPROVED_HASH: explanation.hash });
     if let Some(who) = who {
@@ -303,20 +303,22 @@ async fn give(api: &Api, candidate: &Candidate, who: Option<&str>, dry_run: DryR
         "spec": { "approved": true },
     });
     let answer = match dry_run {
-        DryRun::Client => return Said::Approved,
+        DryRun::Client => return Approval::Approved,
         DryRun::Server => api.rehearse_merge(target, &patch).await,
         DryRun::None => api.merge(target, &patch).await,
     };
     match answer {
-        Ok(_) => Said::Approved,
+        Ok(_) => Approval::Approved,
         Err(refusal) if refusal.is_conflict() => match api.get(target).await {
-            Ok(Some(plan)) if is_approved(&plan) => Said::Already(format!("was approved already{}", by_whom(&plan))),
-            _ => Said::Refused(changed()),
+            Ok(Some(plan)) if is_approved(&plan) => {
+                Approval::Already(format!("was approved already{}", by_whom(&plan)))
+            }
+            _ => Approval::Refused(changed()),
         },
         Err(refusal) if refusal.is_not_found() => {
-            Said::Failed(lookup::not_found("InstallPlan", &target.name, &target.namespace))
+            Approval::Failed(lookup::not_found("InstallPlan", &target.name, &target.namespace))
         }
-        Err(refusal) => Said::Failed(lookup::refused(&refusal, "patch", "installplans", &target.namespace)),
+        Err(refusal) => Approval::Failed(lookup::refused(&refusal, "patch", "installplans", &target.namespace)),
     }
 }
 
@@ -326,9 +328,9 @@ fn is_approved(plan: &Value) -> bool {
 
 /// Returns ` by jane at 2026-…`, as far as the annotations of the plan contain it.
 fn by_whom(plan: &Value) -> String {
-    let said =
+    let part =
         |key, word: &str| object::annotation(plan, key).map(|text| format!(" {word} {text}")).unwrap_or_default();
-    said(APPROVED_BY, "by") + &said(APPROVED_AT, "at")
+    part(APPROVED_BY, "by") + &part(APPROVED_AT, "at")
 }
 
 /// Returns `was approved already by jane at 2026-…, it is Complete`.
@@ -356,30 +358,34 @@ async fn who(api: &Api, printer: &mut Printer) -> Option<String> {
 }
 
 /// Prints one line for each plan.
-fn tell(told: Vec<(ObjectRef, Said)>, options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+fn print_approvals(
+    approvals: Vec<(ObjectRef, Approval)>,
+    options: &Options,
+    printer: &mut Printer,
+) -> Result<Outcome, CliError> {
     let mut outcome = Outcome::Done;
-    let alone = told.len() == 1;
+    let alone = approvals.len() == 1;
     let mut failures = 0;
-    for (ObjectRef { namespace, name, .. }, said) in told {
+    for (ObjectRef { namespace, name, .. }, approval) in approvals {
         let place =
             if options.namespaces.all_namespaces { format!(" in namespace {namespace}") } else { String::new() };
         let mut line = |what: &str| printer.line(format_args!("installplan.operators.coreos.com/{name}{place} {what}"));
-        let hints = match said {
-            Said::Approved => {
+        let hints = match approval {
+            Approval::Approved => {
                 line(&format!("approved{}", options.dry_run.note()))?;
                 continue;
             }
-            Said::Already(how) => {
+            Approval::Already(how) => {
                 line(&how)?;
                 continue;
             }
-            Said::Refused(Refusal { why, hint }) => {
+            Approval::Refused(Refusal { why, hint }) => {
                 outcome = Outcome::Negative;
                 line(&format!("not approved: {why}"))?;
                 vec![hint]
             }
-            Said::Failed(error) if alone => return Err(error),
-            Said::Failed(error) => {
+            Approval::Failed(error) if alone => return Err(error),
+            Approval::Failed(error) => {
                 failures += 1;
                 line(&format!("not approved: {error}"))?;
                 error.hints
@@ -431,7 +437,7 @@ mod tests {
         (api, sent)
     }
 
-    async fn given(code: u16, approved: bool) -> (Said, Vec<String>) {
+    async fn given(code: u16, approved: bool) -> (Approval, Vec<String>) {
         let plan = json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
             "metadata": {"name": "a", "namespace": "garden", "annotations": {APPROVED_BY: "joe"}},
@@ -444,15 +450,15 @@ mod tests {
             resource_version: "7".to_owned(),
             explanation: Explanation { hash: "sha256:0".to_owned(), ..Explanation::default() },
         };
-        let said = give(&api, &candidate, Some("jane"), DryRun::None).await;
+        let approval = give(&api, &candidate, Some("jane"), DryRun::None).await;
         let sent = sent.lock().unwrap().clone();
-        (said, sent)
+        (approval, sent)
     }
 
     #[tokio::test]
     async fn a_plan_is_approved_at_the_version_that_was_read() {
-        let (said, sent) = given(200, true).await;
-        assert!(matches!(said, Said::Approved));
+        let (approval, sent) = given(200, true).await;
+        assert!(matches!(approval, Approval::Approved));
         let patch: Value = serde_json::from_str(&sent[0]).unwrap();
         let metadata = &patch["metadata"];
         assert_eq!((&metadata["uid"], &metadata["resourceVersion"]), (&json!("u"), &json!("7")));
@@ -463,9 +469,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_changed_plan_is_not_approved_unless_another_user_approved_it() {
-        let (said, sent) = given(409, false).await;
-        assert!(matches!(said, Said::Refused(_)));
+        let (approval, sent) = given(409, false).await;
+        assert!(matches!(approval, Approval::Refused(_)));
         assert_eq!(sent.len(), 2, "{sent:?}");
-        assert!(matches!(given(409, true).await.0, Said::Already(how) if how == "was approved already by joe"));
+        assert!(matches!(given(409, true).await.0, Approval::Already(how) if how == "was approved already by joe"));
     }
 }

@@ -130,8 +130,17 @@ pub(super) async fn plan(
     // Related objects improve the reported reasons, but are not required.
     let gaps = observe::list(api, namespace, ReadScope::Resolution, &mut world).await;
     let knows_groups = gaps.is_ok_and(|gaps| !gaps.iter().any(|gap| gap.is_of("operatorgroups")));
-    let mut waiting =
-        Waiting { namespace, until, json, world, knows_groups, told: None, last: None, trouble: None, looked: false };
+    let mut waiting = Waiting {
+        namespace,
+        until,
+        json,
+        world,
+        knows_groups,
+        reported: None,
+        last: None,
+        trouble: None,
+        looked: false,
+    };
     let mut plan = None;
     let mut plans = None;
     let mut subscriptions = None;
@@ -180,7 +189,7 @@ struct Waiting<'a> {
     /// Whether the OperatorGroups could be read.
     knows_groups: bool,
     /// The event reported last, to report each only once.
-    told: Option<Value>,
+    reported: Option<Value>,
     /// The last state of the plan.
     last: Option<(String, PlanSummary)>,
     /// The server error reported last.
@@ -199,8 +208,8 @@ impl Waiting<'_> {
     /// Returns the plan that the Subscription names now.
     fn subscription(&mut self, of: &Of, sight: Sight, printer: &mut Printer) -> Result<Option<String>, CliError> {
         let (Of::Subscription(name) | Of::Plan(name)) = of;
-        let Some(Seen(seen)) = self.seen(sight, "subscriptions", printer)? else { return Ok(None) };
-        let Some(subscription) = seen else {
+        let Some(Seen(found)) = self.seen(sight, "subscriptions", printer)? else { return Ok(None) };
+        let Some(subscription) = found else {
             return Err(lookup::not_found("Subscription", name, self.namespace));
         };
         self.world.apply(subscription.clone());
@@ -212,7 +221,7 @@ impl Waiting<'_> {
                 Some(failed) => format!("it cannot be resolved: {}", failed.message()),
                 None => "it has no InstallPlan yet".to_owned(),
             };
-            self.tell(
+            self.report(
                 json!({ "subscription": name, "message": why }),
                 &format!("Subscription {name}: {why}"),
                 printer,
@@ -223,13 +232,13 @@ impl Waiting<'_> {
 
     /// Evaluates the state of the plan.
     fn plan(&mut self, name: &str, of: &Of, sight: Sight, printer: &mut Printer) -> Result<Option<Outcome>, CliError> {
-        let Some(Seen(seen)) = self.seen(sight, "installplans", printer)? else { return Ok(None) };
-        let Some(plan) = seen else {
+        let Some(Seen(found)) = self.seen(sight, "installplans", printer)? else { return Ok(None) };
+        let Some(plan) = found else {
             let was_there = self.last.as_ref().is_some_and(|(last, _)| last == name);
             return match of {
                 Of::Plan(_) if was_there => {
                     let why = "it was deleted";
-                    self.tell(
+                    self.report(
                         json!({ "name": name, "deleted": true, "message": why }),
                         &format!("{name}: {why}"),
                         printer,
@@ -251,7 +260,7 @@ impl Waiting<'_> {
             summary.without_groups();
         }
         let judgement = judge(self.until, &summary);
-        self.tell_plan(name, &summary, &judgement, printer)?;
+        self.report_plan(name, &summary, &judgement, printer)?;
         self.last = Some((name.to_owned(), summary));
         match judgement {
             Judgement::NotYet => Ok(None),
@@ -292,7 +301,7 @@ impl Waiting<'_> {
         }
     }
 
-    fn tell_plan(
+    fn report_plan(
         &mut self,
         name: &str,
         summary: &PlanSummary,
@@ -301,25 +310,25 @@ impl Waiting<'_> {
     ) -> Result<(), CliError> {
         let (done, all) = summary.steps;
         let message = summary.reason.as_ref().map(ToString::to_string);
-        let mut told = serde_json::to_value(summary).unwrap_or_default();
-        told["name"] = name.into();
-        told["steps"] = json!({ "done": done, "all": all });
+        let mut event = serde_json::to_value(summary).unwrap_or_default();
+        event["name"] = name.into();
+        event["steps"] = json!({ "done": done, "all": all });
         if let Some(message) = &message {
-            told["message"] = message.clone().into();
+            event["message"] = message.clone().into();
         }
-        told["reached"] = (*judgement == Judgement::Reached).into();
-        told["final"] = (*judgement != Judgement::NotYet).into();
+        event["reached"] = (*judgement == Judgement::Reached).into();
+        event["final"] = (*judgement != Judgement::NotYet).into();
         let phase = if summary.phase.is_empty() { "no phase" } else { &summary.phase };
         let why = message.map(|message| format!("; {message}")).unwrap_or_default();
-        self.tell(told, &format!("{name}: {phase}, {done} of {all} steps{why}"), printer)
+        self.report(event, &format!("{name}: {phase}, {done} of {all} steps{why}"), printer)
     }
 
     /// Reports a change: as a line of JSON on stdout, or as text on stderr.
-    fn tell(&mut self, what: Value, words: &str, printer: &mut Printer) -> Result<(), CliError> {
-        if self.told.as_ref() == Some(&what) {
+    fn report(&mut self, what: Value, words: &str, printer: &mut Printer) -> Result<(), CliError> {
+        if self.reported.as_ref() == Some(&what) {
             return Ok(());
         }
-        self.told = Some(what.clone());
+        self.reported = Some(what.clone());
         if !self.json {
             printer.talk(words);
             return Ok(());
@@ -359,8 +368,8 @@ impl Waiting<'_> {
             return Err(CliError::new(ErrorKind::Unreachable, message).hint(hint));
         }
         if self.json {
-            let told = json!({ "timedOut": true, "message": self.stands() });
-            self.tell(told, "", printer)?;
+            let event = json!({ "timedOut": true, "message": self.stands() });
+            self.report(event, "", printer)?;
         }
         let error = CliError::new(ErrorKind::Api, format!("not {}{after}: {}", self.until.word(), self.stands()));
         let hint = self.last.as_ref().and_then(|(_, s)| s.reason.as_ref()).and_then(Reason::hint);

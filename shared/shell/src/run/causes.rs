@@ -27,7 +27,7 @@ pub(super) struct Causes {
     /// The reasons of each key, with the time of the first occurrence of each cause.
     standing: BTreeMap<Key, Vec<(Reason, Instant)>>,
     /// Causes that were reported.
-    said: BTreeSet<String>,
+    reported: BTreeSet<String>,
 }
 
 impl Causes {
@@ -41,28 +41,28 @@ impl Causes {
         }
         for (reason, _) in before {
             let cause = reason.cause();
-            if self.said.contains(&cause) && !self.all().any(|(other, _)| other.cause() == cause) {
-                self.said.remove(&cause);
+            if self.reported.contains(&cause) && !self.all().any(|(other, _)| other.cause() == cause) {
+                self.reported.remove(&cause);
             }
         }
     }
 
     /// Returns when there is something to report, if nothing changes.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.unsaid().map(|(reason, since)| *since + patience(reason.severity())).min()
+        self.unreported().map(|(reason, since)| *since + patience(reason.severity())).min()
     }
 
     /// Takes the reasons to report now.
     pub(super) fn take(&mut self, now: Instant) -> Vec<Reason> {
         let is_due = |(reason, since): &&(Reason, Instant)| *since + patience(reason.severity()) <= now;
-        let due: Vec<Reason> = self.unsaid().filter(is_due).map(|(reason, _)| reason.clone()).collect();
-        let new = due.into_iter().filter(|reason| self.said.insert(reason.cause())).collect::<Vec<_>>();
+        let due: Vec<Reason> = self.unreported().filter(is_due).map(|(reason, _)| reason.clone()).collect();
+        let new = due.into_iter().filter(|reason| self.reported.insert(reason.cause())).collect::<Vec<_>>();
         let all: Vec<&Reason> = self.all().map(|(reason, _)| reason).collect();
         new.iter().filter(|reason| !is_consequence(reason, &all)).cloned().collect()
     }
 
     /// Returns whether a reason of the key contains the message.
-    pub(super) fn say(&self, key: &Key, message: &str) -> bool {
+    pub(super) fn contain(&self, key: &Key, message: &str) -> bool {
         self.of(key).any(|reason| reason.cause().contains(message))
     }
 
@@ -84,8 +84,8 @@ impl Causes {
         self.standing.values().flatten()
     }
 
-    fn unsaid(&self) -> impl Iterator<Item = &(Reason, Instant)> {
-        self.all().filter(|(reason, _)| !self.said.contains(&reason.cause()))
+    fn unreported(&self) -> impl Iterator<Item = &(Reason, Instant)> {
+        self.all().filter(|(reason, _)| !self.reported.contains(&reason.cause()))
     }
 }
 
@@ -125,7 +125,7 @@ mod tests {
         causes.set(&key("tulip"), &[], at(91));
         causes.set(&key("tulip"), &[refused(1)], at(92));
         assert_eq!(causes.due(), Some(at(102)), "it is back, and may pass");
-        assert!(causes.say(&key("tulip"), "refused to create") && causes.are_open(&key("tulip")));
+        assert!(causes.contain(&key("tulip"), "refused to create") && causes.are_open(&key("tulip")));
         assert!(!causes.are_open(&key("rose")));
     }
 }

@@ -88,8 +88,8 @@ impl<'a> Live<'a> {
         let permit = lease.as_ref().map_or_else(Permit::always, Lease::permit);
         let mut stopped = None;
         let end = {
-            let told = async { stopped = Some(stop.await) };
-            let work = live::run(api, planner, catalogs, permit, &options, &mut log, told);
+            let stopping = async { stopped = Some(stop.await) };
+            let work = live::run(api, planner, catalogs, permit, &options, &mut log, stopping);
             match &mut lease {
                 Some(lease) => tokio::select! {
                     end = work => end,
@@ -101,21 +101,21 @@ impl<'a> Live<'a> {
         if let Some(lease) = &mut lease {
             lease.release().await;
         }
-        let ends = log.into_ends();
+        let final_states = log.into_final_states();
         match end {
             End::Stopped(reasons) => {
                 self.stopped(stopped.unwrap_or(Stopped::Terminated), "the controllers are working", &reasons, printer)
             }
             End::Unreadable(gvk, refusal) => Err(unreadable(&gvk, refusal).hint(NEEDS_TO_READ)),
             End::Quiet(reasons) => {
-                if let Some(ends) = ends.filter(|ends| !ends.is_empty()) {
+                if let Some(states) = final_states.filter(|states| !states.is_empty()) {
                     if timeline {
                         printer.line("")?;
                     }
-                    printer.data(ends)?;
+                    printer.data(states)?;
                 }
                 let report = Report::from_reasons(&reasons);
-                self.tell(&report, printer)?;
+                self.print_report(&report, printer)?;
                 let is_done = if self.audit { !report.is_blocked } else { report.open.is_empty() };
                 Ok(if is_done { Outcome::Done } else { Outcome::Negative })
             }
@@ -123,7 +123,7 @@ impl<'a> Live<'a> {
     }
 
     /// Prints what is open: an audit on stdout, as all its output.
-    fn tell(&self, report: &Report, printer: &mut Printer) -> Result<(), CliError> {
+    fn print_report(&self, report: &Report, printer: &mut Printer) -> Result<(), CliError> {
         if let Some(format) = self.options.output.filter(|_| self.audit) {
             let causes = report.open.iter().chain(&report.notes);
             return causes.map(AuditEvent::of_cause).try_for_each(|event| event.print(format, printer));
@@ -168,7 +168,7 @@ impl<'a> Live<'a> {
             Stopped::Terminated => Ok(Outcome::Done),
             Stopped::Interrupted => Ok(Outcome::Interrupted),
             Stopped::OutOfTime(timeout) => {
-                self.tell(&Report::from_reasons(reasons), printer)?;
+                self.print_report(&Report::from_reasons(reasons), printer)?;
                 let message = format!("not done after {}: {waiting_for}", age(timeout));
                 printer.error(
                     &CliError::new(ErrorKind::Api, message)

@@ -16,7 +16,7 @@ use tracing::{debug, info, warn};
 
 use super::audit::AuditEvent;
 use super::causes::Causes;
-use super::ends;
+use super::final_states;
 use super::timeline::Timeline;
 use crate::cli::Printer;
 use crate::cli::flags::DataFormat;
@@ -58,7 +58,7 @@ pub(super) struct Log<'p> {
     /// Since when the controllers are idle.
     idle: Option<Instant>,
     /// The final state of the objects.
-    ends: Option<Table>,
+    final_states: Option<Table>,
 }
 
 impl<'p> Log<'p> {
@@ -71,13 +71,13 @@ impl<'p> Log<'p> {
             troubled: BTreeSet::new(),
             alone: false,
             idle: None,
-            ends: None,
+            final_states: None,
         }
     }
 
     /// The final state of the objects.
-    pub(super) fn into_ends(self) -> Option<Table> {
-        self.ends
+    pub(super) fn into_final_states(self) -> Option<Table> {
+        self.final_states
     }
 
     /// Returns when to report that the controllers are idle.
@@ -90,7 +90,7 @@ impl<'p> Log<'p> {
         let Action::Emit(emit) = action else { return };
         let (object, reason) = (action.target(), &emit.reason);
         // A problem is also a reason, which is reported if it lasts.
-        if self.causes.say(key, &emit.message) {
+        if self.causes.contain(key, &emit.message) {
             debug!(%object, reason, "{}", emit.message);
         } else if emit.warning && !self.causes.are_open(key) {
             warn!(%object, reason, "{}", emit.message);
@@ -151,7 +151,7 @@ impl Observer for Log<'_> {
         self.troubled.remove(gvk);
         if self.troubled.is_empty() && std::mem::take(&mut self.alone) {
             match &mut self.voice {
-                Voice::Timeline(timeline) => timeline.sentence("the API server responds again".to_owned()),
+                Voice::Timeline(timeline) => timeline.report_sentence("the API server responds again".to_owned()),
                 Voice::Audit(..) | Voice::Lines => info!("the API server responds again"),
             }
         }
@@ -198,7 +198,7 @@ impl Observer for Log<'_> {
             match &mut self.voice {
                 // The report contains it.
                 _ if self.reports && severity != Severity::Waiting => {}
-                Voice::Timeline(timeline) => timeline.say(&reason),
+                Voice::Timeline(timeline) => timeline.report_reason(&reason),
                 Voice::Audit(printer, Some(format)) => drop(AuditEvent::reason(&reason).print(*format, printer)),
                 Voice::Audit(printer, None) if severity == Severity::Blocked => {
                     printer.line(format_args!("blocked: {reason}")).ok();
@@ -212,7 +212,7 @@ impl Observer for Log<'_> {
         let rests = self.rests_at().is_some_and(|at| at <= now);
         if let Voice::Timeline(timeline) = &mut self.voice {
             if rests {
-                timeline.rest();
+                timeline.report_idle();
             }
             timeline.tick(now);
         }
@@ -224,8 +224,8 @@ impl Observer for Log<'_> {
             timeline.end();
             changed = std::mem::take(&mut timeline.changed);
         }
-        self.ends =
-            (self.reports && !matches!(self.voice, Voice::Audit(..))).then(|| ends::table(world, MANY, &changed));
+        self.final_states = (self.reports && !matches!(self.voice, Voice::Audit(..)))
+            .then(|| final_states::table(world, MANY, &changed));
     }
 }
 

@@ -9,16 +9,17 @@
 //!   crds      --install-crds
 //!   release   --release-finalizers
 //!
-//!   of both:  story     what happened, in lines
-//!             report    what is blocked, and why
-//!             ends      the final state of the objects
+//!   of both:  change_log    what happened, in lines
+//!             report        what is blocked, and why
+//!             final_states  the final state of the objects
 //! ```
 
 pub mod audit;
 mod causes;
+mod change_log;
 mod crds;
 mod endpoints;
-mod ends;
+mod final_states;
 mod guard;
 mod live;
 mod log;
@@ -26,7 +27,6 @@ mod release;
 mod report;
 mod script;
 mod simulate;
-mod story;
 mod timeline;
 
 use std::collections::BTreeMap;

@@ -44,13 +44,13 @@ pub(super) fn lines(causes: &[Cause]) -> impl Iterator<Item = String> {
 impl Report {
     pub(super) fn from_reasons(reasons: &[(Key, Vec<Reason>)]) -> Self {
         let mut report = Self::default();
-        let mut told = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         let reasons = merged(reasons.iter().flat_map(|(_, reasons)| reasons));
         let all: Vec<&Reason> = reasons.iter().collect();
         for reason in &all {
             let severity = reason.severity();
             report.is_blocked |= severity == Severity::Blocked;
-            if is_consequence(reason, &all) || !told.insert(reason.cause()) {
+            if is_consequence(reason, &all) || !reported.insert(reason.cause()) {
                 continue;
             }
             let causes = if severity == Severity::Settled { &mut report.notes } else { &mut report.open };

@@ -10,10 +10,10 @@ use olm_core::bundle::Unpacked;
 use olm_core::sim::{ApiServer, Simulation, Strict};
 use serde_json::json;
 
+use super::change_log::ChangeLog;
 use super::report::Report;
 use super::script::Script;
-use super::story::Story;
-use super::{BundleImage, CatalogImage, Options, ends, report};
+use super::{BundleImage, CatalogImage, Options, final_states, report};
 use crate::cli::{CliError, Outcome, Printer, errors};
 use crate::image::{self, Location};
 use crate::observe::{files, strict};
@@ -27,10 +27,10 @@ const BEGINNING: &str = "2026-01-01T00:00:00Z";
 /// The seed of uids and generated names; an arbitrary number.
 const SEED: u64 = 1;
 
-/// Runs the controllers until nothing changes, and adds events to the story as they happen: storing every version of
+/// Runs the controllers until nothing changes, and adds events to the change log as they happen: storing every version of
 /// every object would need too much memory.
-fn settle(simulation: &mut Simulation, story: &mut Story) -> bool {
-    simulation.settle_while(LIMIT, |simulation| story.tell(simulation.take_happenings()))
+fn settle(simulation: &mut Simulation, change_log: &mut ChangeLog) -> bool {
+    simulation.settle_while(LIMIT, |simulation| change_log.record(simulation.take_happenings()))
 }
 
 /// Simulates the controllers on the objects in these files and folders.
@@ -48,15 +48,15 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
     prepare(&mut simulation, options)?;
     add_catalogs(&mut simulation, options, paths, printer)?;
     simulation.take_happenings();
-    let mut story = Story::from(began);
+    let mut change_log = ChangeLog::from(began);
     apply(&mut simulation, given, options, printer)?;
-    let mut settled = settle(&mut simulation, &mut story);
+    let mut settled = settle(&mut simulation, &mut change_log);
     for script in &scripts {
         for step in &script.steps {
-            story.step(simulation.now(), &step.name);
+            change_log.step(simulation.now(), &step.name);
             apply(&mut simulation, script.objects(step)?, options, printer)?;
             script.perform(step, &mut simulation)?;
-            settled = settle(&mut simulation, &mut story);
+            settled = settle(&mut simulation, &mut change_log);
         }
     }
     let reasons = simulation.planner().reasons().map(|(key, reasons)| (key.clone(), reasons.to_vec()));
@@ -68,9 +68,9 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
             format.list(printer, objects)?;
         }
         None => {
-            printer.data(&story)?;
+            printer.data(&change_log)?;
             printer.line("")?;
-            printer.data(ends::table(simulation.planner().world(), usize::MAX, &BTreeSet::new()))?;
+            printer.data(final_states::table(simulation.planner().world(), usize::MAX, &BTreeSet::new()))?;
         }
     }
     if !settled {

@@ -15,7 +15,7 @@ use olm_core::sim::{Actor, Happening, WatchEvent};
 use olm_core::world::World;
 use tokio::time::Instant;
 
-use super::story::Story;
+use super::change_log::ChangeLog;
 use crate::cli::Printer;
 use crate::cluster::interest::{is_component, is_ours};
 
@@ -27,13 +27,13 @@ const PAUSE: Duration = Duration::from_millis(800);
 /// Prints changes on stdout.
 pub(super) struct Timeline<'p> {
     printer: &'p mut Printer,
-    story: Story,
+    change_log: ChangeLog,
     began: Timestamp,
     /// Whether times are relative to the start. A run without an end prints the time of day.
     is_short: bool,
     /// Changes that may still turn out to be writes of this process.
     fresh: Vec<(Instant, Happening)>,
-    /// When something was last added to the story.
+    /// When something was last added to the change log.
     last: Instant,
     /// Whether something was reported since the controllers were last reported idle.
     is_busy: bool,
@@ -46,7 +46,7 @@ impl<'p> Timeline<'p> {
         let began = Timestamp::now();
         Self {
             printer,
-            story: Story::of_cluster(began),
+            change_log: ChangeLog::of_cluster(began),
             began,
             is_short,
             fresh: Vec::new(),
@@ -58,7 +58,7 @@ impl<'p> Timeline<'p> {
 
     /// Records the initial state of the cluster.
     pub(super) fn started(&mut self, world: &World) {
-        world.objects().for_each(|object| self.story.know(object.json()));
+        world.objects().for_each(|object| self.change_log.add_existing(object.json()));
     }
 
     /// Records a change of an object, by the work on a key or by another client.
@@ -82,14 +82,14 @@ impl<'p> Timeline<'p> {
     }
 
     /// Reports a reason.
-    pub(super) fn say(&mut self, reason: &Reason) {
+    pub(super) fn report_reason(&mut self, reason: &Reason) {
         let word = match reason.severity() {
             Severity::Blocked => "blocked",
             Severity::Waiting => "waits",
             Severity::Settled => "note",
         };
         let hint = reason.hint().map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
-        self.sentence(format!("{word}: {reason}{hint}"));
+        self.report_sentence(format!("{word}: {reason}{hint}"));
     }
 
     /// Returns whether to report that the controllers are idle. A run that ends by itself reports it by ending.
@@ -98,15 +98,15 @@ impl<'p> Timeline<'p> {
     }
 
     /// Reports that the controllers are idle.
-    pub(super) fn rest(&mut self) {
-        self.sentence("nothing is left to do, waiting for changes".to_owned());
+    pub(super) fn report_idle(&mut self) {
+        self.report_sentence("nothing is left to do, waiting for changes".to_owned());
         self.is_busy = false;
     }
 
     /// Reports a sentence.
-    pub(super) fn sentence(&mut self, sentence: String) {
+    pub(super) fn report_sentence(&mut self, sentence: String) {
         self.settle(None);
-        self.story.say(Timestamp::now(), sentence);
+        self.change_log.add_sentence(Timestamp::now(), sentence);
         self.last = Instant::now();
         self.is_busy = true;
     }
@@ -114,8 +114,8 @@ impl<'p> Timeline<'p> {
     /// Returns when there is something to print.
     pub(super) fn due(&self) -> Option<Instant> {
         let fresh = self.fresh.first().map(|(at, _)| *at + ECHO);
-        let untold = self.story.is_untold().then(|| self.last + PAUSE);
-        fresh.into_iter().chain(untold).min()
+        let unprinted = self.change_log.has_entries().then(|| self.last + PAUSE);
+        fresh.into_iter().chain(unprinted).min()
     }
 
     /// Prints what is due.
@@ -132,7 +132,7 @@ impl<'p> Timeline<'p> {
         self.printer
     }
 
-    /// Moves changes into the story: those whose response is overdue, or all.
+    /// Moves changes into the change log: those whose response is overdue, or all.
     fn settle(&mut self, now: Option<Instant>) {
         let is_settled = |(at, _): &&(Instant, Happening)| now.is_none_or(|now| *at + ECHO <= now);
         let settled = self.fresh.iter().take_while(is_settled).count();
@@ -141,14 +141,14 @@ impl<'p> Timeline<'p> {
             return;
         }
         self.changed.extend(happenings.iter().map(|happening| ObjectRef::from_object(happening.change.object())));
-        self.story.tell(happenings);
+        self.change_log.record(happenings);
         self.is_busy = true;
         self.last = now.unwrap_or_else(Instant::now);
     }
 
     fn print(&mut self, all: bool) {
         let (began, is_short) = (self.began, self.is_short);
-        let text = self.story.take(all, |at| if is_short { since(began, at) } else { time_of_day(at) });
+        let text = self.change_log.take(all, |at| if is_short { since(began, at) } else { time_of_day(at) });
         if !text.is_empty() {
             // A closed pipe ends the run at a later flush.
             self.printer.data(text).ok();
@@ -216,11 +216,11 @@ mod tests {
     }
 
     /// Returns the output without times.
-    fn printed(tell: impl FnOnce(&mut Timeline<'_>)) -> Vec<String> {
+    fn printed(report: impl FnOnce(&mut Timeline<'_>)) -> Vec<String> {
         let out = Buffer::default();
         let mut printer = Printer::to(out.clone(), Buffer::default());
         let mut timeline = Timeline::new(&mut printer, true);
-        tell(&mut timeline);
+        report(&mut timeline);
         timeline.end();
         let after_time = |line: &str| line.split_once("s  ").map_or_else(|| line.trim(), |(_, rest)| rest).to_owned();
         out.text().lines().map(after_time).collect()
@@ -273,7 +273,7 @@ mod tests {
         let lines = printed(|timeline| {
             timeline.changed(None, WatchEvent::Added(role(json!({}))));
             timeline.changed(None, WatchEvent::Deleted(role(json!({ "olm.managed": "true" }))));
-            timeline.sentence("blocked: it is".to_owned());
+            timeline.report_sentence("blocked: it is".to_owned());
         });
         assert_eq!(lines, ["Kubernetes", "deleted Role garden/reader", "blocked: it is"]);
     }

@@ -107,7 +107,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     }
     let answer = Answer { is_complete, ..answer(&world, &all, &seen, options, groups)? };
     match format {
-        Format::Text | Format::Wide => text::tell(&answer, &seen, *format == Format::Wide, printer)?,
+        Format::Text | Format::Wide => text::print(&answer, &seen, *format == Format::Wide, printer)?,
         Format::Matrix => printer.data(text::matrix(&answer))?,
         Format::Json => printer.json(&document::document(&answer))?,
         Format::Yaml => printer.yaml(&document::document(&answer))?,

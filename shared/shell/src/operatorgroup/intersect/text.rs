@@ -21,9 +21,9 @@ const SHORT: usize = 3;
 const MANY: usize = 40;
 
 /// Prints the report.
-pub(super) fn tell(
+pub(super) fn print(
     answer: &Answer<'_, '_>,
-    seen: &ClusterState,
+    cluster: &ClusterState,
     is_wide: bool,
     printer: &mut Printer,
 ) -> Result<(), CliError> {
@@ -32,7 +32,7 @@ pub(super) fn tell(
         return Ok(());
     }
     if answer.pairs.is_empty() {
-        printer.talk(nothing(answer, seen));
+        printer.talk(nothing(answer, cluster));
         return Ok(());
     }
     let is_clash = |pair: &Pair| answer.clashes.contains_key(pair);
@@ -47,9 +47,9 @@ pub(super) fn tell(
             "{n} more pairs intersect without a conflict; -o wide lists them, -o matrix shows all groups"
         ));
     }
-    for (told, (pair, apis)) in answer.clashes.iter().enumerate() {
-        if told == MANY && !is_wide {
-            let n = answer.clashes.len() - told;
+    for (printed, (pair, apis)) in answer.clashes.iter().enumerate() {
+        if printed == MANY && !is_wide {
+            let n = answer.clashes.len() - printed;
             printer.talk(format_args!("{n} more conflicts; -o wide describes all of them"));
             break;
         }
@@ -60,7 +60,7 @@ pub(super) fn tell(
 }
 
 /// Returns the message for an empty report.
-fn nothing(answer: &Answer<'_, '_>, seen: &ClusterState) -> String {
+fn nothing(answer: &Answer<'_, '_>, cluster: &ClusterState) -> String {
     if let Some(pair) = answer.is_one_pair {
         let [a, b] = [pair.a, pair.b].map(|at| answer.label(at));
         let apis = answer.all.contested(pair);
@@ -71,7 +71,7 @@ fn nothing(answer: &Answer<'_, '_>, seen: &ClusterState) -> String {
         };
         return format!("{a} and {b} have no namespace in common.{both}");
     }
-    match (&answer.asked, &seen.namespace) {
+    match (&answer.asked, &cluster.namespace) {
         (Some(asked), Some(namespace)) if asked.is_empty() => {
             format!("No OperatorGroups found in {namespace} namespace; -A compares all namespaces")
         }
@@ -157,7 +157,7 @@ fn clash(answer: &Answer<'_, '_>, pair: Pair, apis: &[String]) -> String {
 
 /// Returns which group has which API in its annotation, and the effect on each member.
 pub(super) fn verdicts(answer: &Answer<'_, '_>, pair: Pair, apis: &[String]) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut verdicts = Vec::new();
     let mut by_holder: Vec<(Holder, Vec<String>)> = Vec::new();
     for api in apis {
         let holder = answer.all.holder(pair, api);
@@ -175,7 +175,7 @@ pub(super) fn verdicts(answer: &Answer<'_, '_>, pair: Pair, apis: &[String]) -> 
         .collect();
     for (holder, apis) in by_holder {
         let (what, it) = (listed(&apis), if apis.len() == 1 { "it" } else { "them" });
-        told.push(match holder {
+        verdicts.push(match holder {
             Holder::One(at) => {
                 let group = &answer.all.scopes()[at];
                 let kind = if group.group.is_static() { ", and is static" } else { "" };
@@ -198,14 +198,14 @@ pub(super) fn verdicts(answer: &Answer<'_, '_>, pair: Pair, apis: &[String]) -> 
         if matches!(fate.row, ApiConflict::Add | ApiConflict::Continue) {
             continue;
         }
-        told.push(format!(
+        verdicts.push(format!(
             "{}: {}; {}",
             answer.csv(fate.group, fate.csv),
             fate.row.condition(),
             fate.row.consequence()
         ));
     }
-    told
+    verdicts
 }
 
 /// Returns a matrix of all groups.

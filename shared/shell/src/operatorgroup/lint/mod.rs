@@ -123,16 +123,16 @@ async fn answer(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
         Some(file) if !options.create_baseline => Baseline::read(file)?,
         _ => Baseline::default(),
     };
-    let mut seen = state::read(options, printer).await?;
-    let mut linted = found(&seen, options);
-    if seen.api().is_some() && linted.problems.iter().any(Problem::may_be_under_way) {
-        (seen, linted) = follow(options, seen, &linted, printer).await?;
+    let mut cluster = state::read(options, printer).await?;
+    let mut linted = found(&cluster, options);
+    if cluster.api().is_some() && linted.problems.iter().any(Problem::may_be_under_way) {
+        (cluster, linted) = follow(options, cluster, &linted, printer).await?;
     }
-    if let Some(asked) = seen.namespace.as_deref().filter(|asked| state::is_missing(&seen, options, asked)) {
+    if let Some(asked) = cluster.namespace.as_deref().filter(|asked| state::is_missing(&cluster, options, asked)) {
         printer.warn(format_args!("namespace {asked} does not exist"));
     }
     let matrices = match &options.package {
-        Some(package) => state::matrices(&mut seen, options, package, &mut linted, printer).await?,
+        Some(package) => state::matrices(&mut cluster, options, package, &mut linted, printer).await?,
         None => Vec::new(),
     };
     if let Some(file) = options.baseline.as_ref().filter(|_| options.create_baseline) {
@@ -141,16 +141,22 @@ async fn answer(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
         return Ok(Outcome::Done);
     }
     let known = baseline.take_out(&mut linted.problems);
-    let asked = |gone: &&Fingerprint| seen.namespace.as_deref().is_none_or(|asked| gone.is_in(asked));
+    let asked = |gone: &&Fingerprint| cluster.namespace.as_deref().is_none_or(|asked| gone.is_in(asked));
     for gone in known.gone.iter().filter(asked) {
         printer.talk(format_args!("obsolete in the baseline: {} {}", gone.code, gone.object));
     }
-    let fixed = match seen.api() {
-        Some(api) if options.fix => fix::fix(api, &seen, &mut linted.problems, options, printer).await?,
+    let fixed = match cluster.api() {
+        Some(api) if options.fix => fix::fix(api, &cluster, &mut linted.problems, options, printer).await?,
         _ => Vec::new(),
     };
-    report::tell(
-        &report::Told { linted: &linted, seen: &seen, matrices: &matrices, known: known.left_out, fixed: &fixed },
+    report::print(
+        &report::Content {
+            linted: &linted,
+            cluster: &cluster,
+            matrices: &matrices,
+            known: known.left_out,
+            fixed: &fixed,
+        },
         options,
         printer,
     )?;
@@ -159,9 +165,10 @@ async fn answer(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
 }
 
 /// Returns the findings for the selected namespaces.
-fn found(seen: &ClusterState, options: &Options) -> Linted {
-    let mut linted = lint(&seen.world, &state::known(seen, options), seen.at);
-    let asked = |problem: &Problem| seen.namespace.as_deref().is_none_or(|asked| problem.namespaces().contains(asked));
+fn found(cluster: &ClusterState, options: &Options) -> Linted {
+    let mut linted = lint(&cluster.world, &state::known(cluster, options), cluster.at);
+    let asked =
+        |problem: &Problem| cluster.namespace.as_deref().is_none_or(|asked| problem.namespaces().contains(asked));
     linted.problems.retain(asked);
     linted
 }
@@ -169,7 +176,7 @@ fn found(seen: &ClusterState, options: &Options) -> Linted {
 /// Removes findings that OLM fixes within [`MOMENT`]. Without permission to watch, the objects are read again.
 async fn follow(
     options: &Options,
-    mut seen: ClusterState,
+    mut cluster: ClusterState,
     first: &Linted,
     printer: &mut Printer,
 ) -> Result<(ClusterState, Linted), CliError> {
@@ -178,15 +185,15 @@ async fn follow(
     let is_suspect = |problem: &Problem| suspects.contains(&problem.fingerprint());
     let end = Instant::now() + MOMENT;
     let progress = printer.progress("waiting for OLM");
-    let followed = seen.follow(MOMENT, |seen| !found(seen, options).problems.iter().any(is_suspect)).await;
+    let followed = cluster.follow(MOMENT, |cluster| !found(cluster, options).problems.iter().any(is_suspect)).await;
     if followed.is_err() {
         tokio::time::sleep_until(end).await;
         drop(progress);
-        seen = state::read(options, printer).await?;
+        cluster = state::read(options, printer).await?;
     }
-    let mut linted = found(&seen, options);
+    let mut linted = found(&cluster, options);
     linted.problems.retain(|problem| !problem.may_be_under_way() || is_suspect(problem));
-    Ok((seen, linted))
+    Ok((cluster, linted))
 }
 
 /// Prints the explanation of a rule; without a name, lists all rules.

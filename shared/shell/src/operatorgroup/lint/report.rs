@@ -20,9 +20,9 @@ use crate::visible::one_line;
 const COLUMNS: usize = 5;
 
 /// The content of the report.
-pub(super) struct Told<'a> {
+pub(super) struct Content<'a> {
     pub(super) linted: &'a Linted,
-    pub(super) seen: &'a ClusterState,
+    pub(super) cluster: &'a ClusterState,
     /// The matrices by catalog.
     pub(super) matrices: &'a [(String, Matrix)],
     /// The number of findings that the baseline omitted.
@@ -35,21 +35,21 @@ pub(super) fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-pub(super) fn tell(told: &Told<'_>, options: &Options, printer: &mut Printer) -> Result<(), CliError> {
-    let Told { linted, matrices, .. } = told;
+pub(super) fn print(content: &Content<'_>, options: &Options, printer: &mut Printer) -> Result<(), CliError> {
+    let Content { linted, matrices, .. } = content;
     match options.format {
         Format::Text => {
             for problem in &linted.problems {
-                printer.data(text(told, problem, printer.paint()))?;
+                printer.data(text(content, problem, printer.paint()))?;
             }
             for (catalog, matrix) in *matrices {
                 printer.data(table(catalog, matrix))?;
             }
         }
-        Format::Json => printer.json(&document(told))?,
-        Format::Yaml => printer.yaml(&document(told))?,
+        Format::Json => printer.json(&document(content))?,
+        Format::Yaml => printer.yaml(&document(content))?,
         Format::Sarif | Format::Github => {
-            let findings: Vec<Finding> = linted.problems.iter().map(|problem| finding(told, problem)).collect();
+            let findings: Vec<Finding> = linted.problems.iter().map(|problem| finding(content, problem)).collect();
             let explained: Vec<String> = RULES.iter().map(|rule| rule.explanation()).collect();
             let about: Vec<About<'_>> = RULES
                 .iter()
@@ -70,7 +70,7 @@ pub(super) fn tell(told: &Told<'_>, options: &Options, printer: &mut Printer) ->
     if let Some(note) = commands.into_iter().find_map(|command| deletion_note(&command)) {
         printer.talk(format_args!("note: {note}"));
     }
-    printer.talk(summary(told));
+    printer.talk(summary(content));
     let worst = linted.problems.iter().min_by_key(|problem| problem.severity);
     if let Some(worst) = worst.filter(|_| options.format == Format::Text) {
         printer.talk(format_args!("run {} for more about {}", worst.rule.command(), worst.rule.code));
@@ -79,27 +79,27 @@ pub(super) fn tell(told: &Told<'_>, options: &Options, printer: &mut Printer) ->
 }
 
 /// Returns file and line of a problem: those of its object, or else of another that it concerns.
-fn place<'a>(seen: &'a ClusterState, problem: &Problem) -> (&'a str, usize) {
+fn place<'a>(cluster: &'a ClusterState, problem: &Problem) -> (&'a str, usize) {
     let mut objects = std::iter::once(&problem.object).chain(&problem.also);
-    let place = objects.find_map(|object| seen.places.get(object)).map_or("", String::as_str);
+    let place = objects.find_map(|object| cluster.places.get(object)).map_or("", String::as_str);
     let parts = place.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
     parts.unwrap_or((place, 0))
 }
 
-fn finding(told: &Told<'_>, problem: &Problem) -> Finding {
-    let (file, line) = place(told.seen, problem);
+fn finding(content: &Content<'_>, problem: &Problem) -> Finding {
+    let (file, line) = place(content.cluster, problem);
     let mut finding = Finding::new(problem.rule.code, &problem.message).at(file, line).about(subject(&problem.object));
     finding.severity = problem.severity;
     if let Some(fix) = &problem.fix {
-        finding.hint = advice(told, fix);
+        finding.hint = advice(content, fix);
     }
     finding
 }
 
 /// Returns the place of the object that the fix changes if it is from a file of `-f`, where no command changes it.
-fn given<'a>(told: &Told<'a>, fix: &Fix) -> Option<&'a str> {
-    let target = fix.target().filter(|target| told.seen.on_top.contains(target))?;
-    Some(told.seen.places.get(target).map_or("", String::as_str))
+fn given<'a>(content: &Content<'a>, fix: &Fix) -> Option<&'a str> {
+    let target = fix.target().filter(|target| content.cluster.on_top.contains(target))?;
+    Some(content.cluster.places.get(target).map_or("", String::as_str))
 }
 
 /// Describes the change of the file.
@@ -111,8 +111,8 @@ fn change_of_file(place: &str, fix: &Fix) -> String {
 }
 
 /// Returns the fix with its command.
-fn advice(told: &Told<'_>, fix: &Fix) -> String {
-    if let Some(place) = given(told, fix) {
+fn advice(content: &Content<'_>, fix: &Fix) -> String {
+    if let Some(place) = given(content, fix) {
         return format!("{}: {}", fix.what, change_of_file(place, fix));
     }
     match (fix.manifest(), fix.command()) {
@@ -122,8 +122,8 @@ fn advice(told: &Told<'_>, fix: &Fix) -> String {
     }
 }
 
-fn text(told: &Told<'_>, problem: &Problem, paint: Paint) -> String {
-    let place = match place(told.seen, problem) {
+fn text(content: &Content<'_>, problem: &Problem, paint: Paint) -> String {
+    let place = match place(content.cluster, problem) {
         ("", _) => String::new(),
         (file, 0) => format!("{file}: "),
         (file, line) => format!("{file}:{line}: "),
@@ -134,7 +134,7 @@ fn text(told: &Told<'_>, problem: &Problem, paint: Paint) -> String {
     let mut text = format!("{place}{severity}: {}: {message} [{}]\n", one_line(&subject), rule.code);
     if let Some(fix) = fix {
         text += &format!("  fix: {}\n", one_line(&fix.what));
-        if let Some(place) = given(told, fix) {
+        if let Some(place) = given(content, fix) {
             text += &format!("    {}\n", one_line(&change_of_file(place, fix)));
         } else if let Some(command) = fix.command() {
             let manifest = fix.manifest().map(|manifest| format!(" <<'EOF'\n{manifest}EOF")).unwrap_or_default();
@@ -145,8 +145,8 @@ fn text(told: &Told<'_>, problem: &Problem, paint: Paint) -> String {
     text
 }
 
-fn summary(told: &Told<'_>) -> String {
-    let Told { linted, seen, known, fixed, .. } = told;
+fn summary(content: &Content<'_>) -> String {
+    let Content { linted, cluster, known, fixed, .. } = content;
     let of = |severity: Severity| linted.problems.iter().filter(|problem| problem.severity == severity).count();
     let counts = [(of(Severity::Error), "error"), (of(Severity::Warning), "warning"), (of(Severity::Info), "note")];
     let mut parts: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| count(*n, what)).collect();
@@ -159,20 +159,20 @@ fn summary(told: &Told<'_>) -> String {
     if *known > 0 {
         parts.push(format!("{known} in the baseline"));
     }
-    let place = seen.namespace.as_ref().map(|asked| format!(", namespace {asked}")).unwrap_or_default();
+    let place = cluster.namespace.as_ref().map(|asked| format!(", namespace {asked}")).unwrap_or_default();
     format!("{}{place}: {}", count(linted.groups, "OperatorGroup"), parts.join(", "))
 }
 
-fn document(told: &Told<'_>) -> Value {
-    let Told { linted, seen, matrices, known, fixed } = told;
+fn document(content: &Content<'_>) -> Value {
+    let Content { linted, cluster, matrices, known, fixed } = content;
     let finding = |problem: &Problem| {
         let mut document = problem.document();
-        if problem.fix.as_ref().is_some_and(|fix| given(told, fix).is_some())
+        if problem.fix.as_ref().is_some_and(|fix| given(content, fix).is_some())
             && let Some(fix) = document["fix"].as_object_mut()
         {
             fix.remove("command");
         }
-        let (file, line) = place(seen, problem);
+        let (file, line) = place(cluster, problem);
         if !file.is_empty() {
             document["file"] = file.into();
             document["line"] = line.into();

@@ -37,19 +37,19 @@ const MANY: usize = 20;
 /// How many lines back equal changes are searched: several objects may be written in each of many namespaces.
 const NEAR: usize = 8;
 
-/// Collects events; `Display` prints all of them, and [`Story::take`] returns the completed ones.
-pub(super) struct Story {
+/// Collects events; `Display` prints all of them, and [`ChangeLog::take`] returns the completed ones.
+pub(super) struct ChangeLog {
     began: Timestamp,
     /// The name of the cause of user changes.
     users: &'static str,
-    last: BTreeMap<ObjectRef, Told>,
-    scenes: Vec<Scene>,
-    /// The scene of the last event.
+    last: BTreeMap<ObjectRef, Reported>,
+    entries: Vec<Entry>,
+    /// The entry of the last event.
     current: usize,
 }
 
 /// Consecutive changes of one cause.
-struct Scene {
+struct Entry {
     at: Timestamp,
     /// The time of the last change, if changes of other causes happened before it.
     until: Option<Timestamp>,
@@ -62,7 +62,7 @@ enum Cause {
     /// Changes by the user in a step of a script.
     Step(String),
     /// A sentence without changes.
-    Said(String),
+    Sentence(String),
     Actor(Actor),
 }
 
@@ -85,84 +85,84 @@ enum Change {
 
 /// The reportable state of an object when it was last seen.
 #[derive(Default, PartialEq)]
-struct Told {
+struct Reported {
     deleting: bool,
     state: Option<String>,
     /// The `spec`, for kinds whose changes of it are reported.
     spec: Value,
 }
 
-impl Story {
+impl ChangeLog {
     pub(super) fn from(began: Timestamp) -> Self {
-        Self { began, users: "given", last: BTreeMap::new(), scenes: Vec::new(), current: 0 }
+        Self { began, users: "given", last: BTreeMap::new(), entries: Vec::new(), current: 0 }
     }
 
-    /// Returns the story of a cluster, which other clients change as well.
+    /// Returns the log of a cluster, which other clients change as well.
     pub(super) fn of_cluster(began: Timestamp) -> Self {
         Self { users: "other clients", ..Self::from(began) }
     }
 
     /// Records an existing object without reporting it.
-    pub(super) fn know(&mut self, object: &Value) {
-        let told = Told::of(object);
-        if told != Told::default() {
-            self.last.insert(ObjectRef::from_object(object), told);
+    pub(super) fn add_existing(&mut self, object: &Value) {
+        let reported = Reported::of(object);
+        if reported != Reported::default() {
+            self.last.insert(ObjectRef::from_object(object), reported);
         }
     }
 
-    /// Reports a sentence.
-    pub(super) fn say(&mut self, at: Timestamp, sentence: String) {
-        self.scenes.push(Scene { at, until: None, cause: Cause::Said(sentence), lines: Vec::new() });
-        self.current = self.scenes.len() - 1;
+    /// Adds a sentence.
+    pub(super) fn add_sentence(&mut self, at: Timestamp, sentence: String) {
+        self.entries.push(Entry { at, until: None, cause: Cause::Sentence(sentence), lines: Vec::new() });
+        self.current = self.entries.len() - 1;
     }
 
     /// Returns whether there is something to take.
-    pub(super) fn is_untold(&self) -> bool {
-        !self.scenes.is_empty()
+    pub(super) fn has_entries(&self) -> bool {
+        !self.entries.is_empty()
     }
 
-    /// Takes the completed scenes, or `all`, as text. `time` formats a time.
+    /// Takes the completed entries, or `all`, as text. `time` formats a time.
     pub(super) fn take(&mut self, all: bool, time: impl Fn(Timestamp) -> String) -> String {
         let keep = usize::from(!all);
-        let scenes: Vec<Scene> = self.scenes.drain(..self.scenes.len().saturating_sub(keep)).collect();
+        let entries: Vec<Entry> = self.entries.drain(..self.entries.len().saturating_sub(keep)).collect();
         self.current = 0;
         let mut text = String::new();
-        for scene in scenes {
+        for entry in entries {
             // Writing to a string does not fail.
-            let _ = scene.write(&mut text, &time, self.users, None);
+            let _ = entry.write(&mut text, &time, self.users, None);
         }
         text
     }
 
     /// Begins a step of a script.
     pub(super) fn step(&mut self, at: Timestamp, name: &str) {
-        self.scenes.push(Scene { at, until: None, cause: Cause::Step(name.to_owned()), lines: Vec::new() });
+        self.entries.push(Entry { at, until: None, cause: Cause::Step(name.to_owned()), lines: Vec::new() });
     }
 
-    /// Adds the events to report.
-    pub(super) fn tell(&mut self, happenings: Vec<Happening>) {
+    /// Records the events to report.
+    pub(super) fn record(&mut self, happenings: Vec<Happening>) {
         for Happening { at, actor, change } in happenings {
             let target = ObjectRef::from_object(change.object());
-            if is_furniture(&target) {
+            if is_unreported(&target) {
                 continue;
             }
             let (changes, new) = match change {
                 WatchEvent::Added(new) => {
-                    let new = Told::of(&new);
+                    let new = Reported::of(&new);
                     ([Some(Change::Created), new.state.clone().map(Change::Is)], new)
                 }
                 WatchEvent::Modified(new) => {
-                    let new = Told::of(&new);
-                    let nothing = Told::default();
+                    let new = Reported::of(&new);
+                    let nothing = Reported::default();
                     let old = self.last.get(&target).unwrap_or(&nothing);
                     ([new.since(old).map(Change::Is), None], new)
                 }
-                WatchEvent::Deleted(_) => ([Some(Change::Deleted), None], Told::default()),
+                WatchEvent::Deleted(_) => ([Some(Change::Deleted), None], Reported::default()),
             };
             for change in changes.into_iter().flatten() {
                 self.add(at, &actor, &target, change);
             }
-            if new == Told::default() {
+            if new == Reported::default() {
                 self.last.remove(&target);
             } else {
                 self.last.insert(target, new);
@@ -171,29 +171,29 @@ impl Story {
     }
 
     fn add(&mut self, at: Timestamp, actor: &Actor, target: &ObjectRef, change: Change) {
-        let last = self.scenes.len().checked_sub(1);
-        let goes_on = last.filter(|last| self.scenes[*last].cause.is(actor));
-        let index = self.begun(actor, target, &change).or(goes_on).unwrap_or_else(|| {
+        let last = self.entries.len().checked_sub(1);
+        let continued = last.filter(|last| self.entries[*last].cause.is(actor));
+        let index = self.entry_of_copies(actor, target, &change).or(continued).unwrap_or_else(|| {
             let cause = Cause::Actor(actor.clone());
-            self.scenes.push(Scene { at, until: None, cause, lines: Vec::new() });
-            self.scenes.len() - 1
+            self.entries.push(Entry { at, until: None, cause, lines: Vec::new() });
+            self.entries.len() - 1
         });
         let is_resumed = last.is_some_and(|last| index <= last) && self.current != index;
-        let scene = &mut self.scenes[index];
-        if is_resumed || scene.until.is_some() {
-            scene.until = Some(at);
+        let entry = &mut self.entries[index];
+        if is_resumed || entry.until.is_some() {
+            entry.until = Some(at);
         }
-        scene.add(target, change);
+        entry.add(target, change);
         self.current = index;
     }
 
-    /// Returns the scene of this step with the same change of copies of the same ClusterServiceVersion in other
+    /// Returns the entry of this step with the same change of copies of the same ClusterServiceVersion in other
     /// namespaces: copies are written a few at a time, interleaved with other changes.
-    fn begun(&self, actor: &Actor, target: &ObjectRef, change: &Change) -> Option<usize> {
+    fn entry_of_copies(&self, actor: &Actor, target: &ObjectRef, change: &Change) -> Option<usize> {
         let Actor::Controller(Key { controller: Controller::CopiedCsv, .. }) = actor else { return None };
-        let of_step = self.scenes.iter().enumerate().rev().take_while(|(_, s)| !matches!(s.cause, Cause::Step(_)));
-        let mut own = of_step.filter(|(_, scene)| scene.cause.is(actor));
-        own.find(|(_, scene)| scene.lines.iter().any(|line| line.takes(target, change))).map(|(index, _)| index)
+        let of_step = self.entries.iter().enumerate().rev().take_while(|(_, s)| !matches!(s.cause, Cause::Step(_)));
+        let mut own = of_step.filter(|(_, entry)| entry.cause.is(actor));
+        own.find(|(_, entry)| entry.lines.iter().any(|line| line.takes(target, change))).map(|(index, _)| index)
     }
 
     fn time(&self, at: Timestamp) -> String {
@@ -203,14 +203,14 @@ impl Story {
 
     /// Returns the namespace of all namespaced objects, if there is only one.
     fn only_namespace(&self) -> Option<&str> {
-        let lines = self.scenes.iter().flat_map(|scene| &scene.lines);
+        let lines = self.entries.iter().flat_map(|entry| &entry.lines);
         let namespaces = lines.flat_map(|line| &line.namespaces).map(String::as_str).filter(|n| !n.is_empty());
         let namespaces: BTreeSet<&str> = namespaces.collect();
         if namespaces.len() == 1 { namespaces.first().copied() } else { None }
     }
 }
 
-impl Scene {
+impl Entry {
     fn add(&mut self, target: &ObjectRef, change: Change) {
         let ObjectRef { gvk, namespace, name } = target;
         match self.lines.iter_mut().rev().take(NEAR).find(|line| line.takes(target, &change)) {
@@ -230,7 +230,7 @@ impl Cause {
     fn is(&self, actor: &Actor) -> bool {
         match self {
             Self::Step(_) => *actor == Actor::User,
-            Self::Said(_) => false,
+            Self::Sentence(_) => false,
             Self::Actor(known) => known == actor,
         }
     }
@@ -248,7 +248,7 @@ impl Cause {
     fn words(&self, users: &str, only: Option<&str>) -> String {
         let Key { controller, namespace, name } = match self {
             Self::Step(name) => return format!("step: {name}"),
-            Self::Said(sentence) => return sentence.clone(),
+            Self::Sentence(sentence) => return sentence.clone(),
             Self::Actor(Actor::User) => return users.to_owned(),
             Self::Actor(Actor::Kubernetes) => return "Kubernetes".to_owned(),
             Self::Actor(Actor::Controller(key)) => key,
@@ -284,7 +284,7 @@ fn own_kind(controller: Controller) -> Option<&'static str> {
 }
 
 /// Returns whether an object exists in every namespace and is not worth reporting.
-fn is_furniture(target: &ObjectRef) -> bool {
+fn is_unreported(target: &ObjectRef) -> bool {
     match target.gvk.kind.as_str() {
         "Event" | "ReplicaSet" => true,
         "ServiceAccount" => target.name == "default",
@@ -298,20 +298,20 @@ fn path(namespace: &str, name: &str, only: Option<&str>) -> String {
     if namespace.is_empty() || only == Some(namespace) { name.to_owned() } else { format!("{namespace}/{name}") }
 }
 
-impl fmt::Display for Story {
+impl fmt::Display for ChangeLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let only = self.only_namespace();
         if let Some(namespace) = only {
             writeln!(f, "Namespace {namespace}:")?;
         }
-        for scene in &self.scenes {
-            scene.write(f, &|at| self.time(at), self.users, only)?;
+        for entry in &self.entries {
+            entry.write(f, &|at| self.time(at), self.users, only)?;
         }
         Ok(())
     }
 }
 
-impl Scene {
+impl Entry {
     /// Writes the cause, and its changes below.
     fn write(
         &self,
@@ -343,15 +343,15 @@ impl Scene {
     fn words(&self, only: Option<&str>) -> Vec<String> {
         let are_alike =
             |a: &Line, b: &Line| a.gvk == b.gvk && a.change == b.change && !matches!(a.change, Change::Is(_));
-        let mut told = Vec::new();
+        let mut texts = Vec::new();
         for alike in self.lines.chunk_by(are_alike) {
             let named = if alike.len() > MANY { FEW } else { alike.len() };
-            told.extend(alike[..named].iter().flat_map(|line| line.words(&self.cause, only)));
+            texts.extend(alike[..named].iter().flat_map(|line| line.words(&self.cause, only)));
             if let Some(Line { gvk, change, .. }) = alike.get(named) {
-                told.push(change.of(&format!("{} more of kind {}", alike.len() - named, gvk.kind)));
+                texts.push(change.of(&format!("{} more of kind {}", alike.len() - named, gvk.kind)));
             }
         }
-        told
+        texts
     }
 }
 
@@ -450,7 +450,7 @@ fn state(object: &Value) -> Option<String> {
     Some(text)
 }
 
-impl Told {
+impl Reported {
     fn of(object: &Value) -> Self {
         let has_spec = ["InstallPlan", "Subscription", "CatalogSource"].contains(&object::text(object, &["kind"]));
         let spec = if has_spec { object::at(object, &["spec"]).clone() } else { Value::Null };

@@ -31,9 +31,9 @@ fn each_cause_and_the_only_namespace_are_printed_once() {
     let phase = |phase: &str, message: &str| json!({ "phase": phase, "reason": "Because", "message": message });
     let csv = controller(Controller::ClusterServiceVersion, "garden", "rose.v1.0.0");
     let long = "waiting for the gardener, who is on the way and will water it, ".repeat(2);
-    let mut story = Story::from(BEGAN);
-    story.step(BEGAN, "plant it");
-    story.tell(vec![
+    let mut change_log = ChangeLog::from(BEGAN);
+    change_log.step(BEGAN, "plant it");
+    change_log.record(vec![
         happening(0, &Actor::User, WatchEvent::Added(core("Namespace", "", "garden"))),
         happening(0, &Actor::User, WatchEvent::Added(rose("garden", Value::Null))),
         happening(2, &csv, WatchEvent::Modified(rose("garden", phase("Pending", "no water")))),
@@ -49,7 +49,7 @@ fn each_cause_and_the_only_namespace_are_printed_once() {
         ),
     ]);
     assert_eq!(
-        story.to_string(),
+        change_log.to_string(),
         "\
 Namespace garden:
 0.000s  step: plant it
@@ -68,14 +68,14 @@ Namespace garden:
 
 #[test]
 fn several_namespaces_are_named() {
-    let mut story = Story::from(BEGAN);
+    let mut change_log = ChangeLog::from(BEGAN);
     let status = json!({ "phase": "Succeeded", "reason": "Good", "message": "it blooms" });
     for namespace in ["garden", "park"] {
         let csv = controller(Controller::ClusterServiceVersion, namespace, "rose.v1.0.0");
-        story.tell(vec![happening(0, &csv, WatchEvent::Modified(rose(namespace, status.clone())))]);
+        change_log.record(vec![happening(0, &csv, WatchEvent::Modified(rose(namespace, status.clone())))]);
     }
     assert_eq!(
-        story.to_string(),
+        change_log.to_string(),
         "0.000s  ClusterServiceVersion garden/rose.v1.0.0: Succeeded (Good): it blooms\n\
          0.000s  ClusterServiceVersion park/rose.v1.0.0: Succeeded (Good): it blooms\n"
     );
@@ -94,9 +94,9 @@ fn equal_changes_of_many_objects_are_combined() {
             },
         }))
     };
-    let mut story = Story::from(BEGAN);
+    let mut change_log = ChangeLog::from(BEGAN);
     let given = (0..30).map(|n| WatchEvent::Added(core("Namespace", "", &format!("tenant-{n}"))));
-    story.tell(given.map(|added| happening(0, &Actor::User, added)).collect());
+    change_log.record(given.map(|added| happening(0, &Actor::User, added)).collect());
     let mut ms = 0;
     for chunk in [0..8, 8..16, 16..20] {
         for phase in ["", "Succeeded"] {
@@ -105,7 +105,7 @@ fn equal_changes_of_many_objects_are_combined() {
                     let csv = csv(name, &format!("tenant-{n}"), phase);
                     let change = if phase.is_empty() { WatchEvent::Added } else { WatchEvent::Modified };
                     ms += 2;
-                    story.tell(vec![happening(ms, actor, change(csv))]);
+                    change_log.record(vec![happening(ms, actor, change(csv))]);
                 }
             }
         }
@@ -113,12 +113,12 @@ fn equal_changes_of_many_objects_are_combined() {
     for n in 0..3 {
         ms += 2;
         let gone = csv("rose.v1.0.0", &format!("tenant-{n}"), "Succeeded");
-        story.tell(vec![happening(ms, &rose, WatchEvent::Deleted(gone))]);
+        change_log.record(vec![happening(ms, &rose, WatchEvent::Deleted(gone))]);
     }
-    story.step(BEGAN + SignedDuration::from_secs(1), "once more");
-    story.tell(vec![happening(1002, &rose, WatchEvent::Added(csv("rose.v1.0.0", "tenant-0", "")))]);
+    change_log.step(BEGAN + SignedDuration::from_secs(1), "once more");
+    change_log.record(vec![happening(1002, &rose, WatchEvent::Added(csv("rose.v1.0.0", "tenant-0", "")))]);
     assert_eq!(
-        story.to_string(),
+        change_log.to_string(),
         "\
 0.000s  given
           created Namespace tenant-0

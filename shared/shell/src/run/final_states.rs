@@ -22,12 +22,12 @@ pub(super) fn table(world: &World, many: usize, changed: &BTreeSet<ObjectRef>) -
     // Copies, of which there may be tens of thousands, are stored separately in the World.
     let originals = world.all(&kind::CLUSTER_SERVICE_VERSION).filter(|csv| csv.digest().is_none());
     let csvs = originals.map(|csv| csv.json()).map(csv);
-    let mut ends: Vec<End<'_>> = subscriptions.chain(plans).chain(csvs).collect();
-    if ends.len() > many {
-        ends.retain(|end| !end.is_settled || changed.contains(&ObjectRef::from_object(end.object)));
+    let mut states: Vec<FinalState<'_>> = subscriptions.chain(plans).chain(csvs).collect();
+    if states.len() > many {
+        states.retain(|state| !state.is_settled || changed.contains(&ObjectRef::from_object(state.object)));
     }
     let mut table = Table::new(["NAMESPACE", "OBJECT", "STATE", "MESSAGE"]);
-    for End { object, state, message, .. } in ends {
+    for FinalState { object, state, message, .. } in states {
         let kind = object::text(object, &["kind"]).to_lowercase();
         let name = format!("{kind}/{}", object::name(object));
         table.row([object::namespace(object).to_owned(), name, state.to_owned(), message]);
@@ -35,32 +35,32 @@ pub(super) fn table(world: &World, many: usize, changed: &BTreeSet<ObjectRef>) -
     table
 }
 
-struct End<'w> {
+struct FinalState<'w> {
     object: &'w Value,
     state: &'w str,
     message: String,
     is_settled: bool,
 }
 
-fn subscription(object: &Value) -> End<'_> {
+fn subscription(object: &Value) -> FinalState<'_> {
     let subscription = Subscription::new(object);
     let failed = subscription.conditions().holding(RESOLUTION_FAILED);
     let message = failed.map_or_else(|| subscription.installed_csv(), |condition| condition.message()).to_owned();
     let is_settled = failed.is_none() && subscription.state() == State::AtLatestKnown;
-    End { object, state: subscription.state_text(), message, is_settled }
+    FinalState { object, state: subscription.state_text(), message, is_settled }
 }
 
-fn plan(object: &Value) -> End<'_> {
+fn plan(object: &Value) -> FinalState<'_> {
     let plan = InstallPlan::new(object);
     let message = plan.csv_names().collect::<Vec<_>>().join(", ");
     let is_settled = plan.phase() == install_plan::Phase::Complete;
-    End { object, state: plan.phase_text(), message, is_settled }
+    FinalState { object, state: plan.phase_text(), message, is_settled }
 }
 
-fn csv(object: &Value) -> End<'_> {
+fn csv(object: &Value) -> FinalState<'_> {
     let csv = Csv::new(object);
     let is_settled = csv.phase() == cluster_service_version::Phase::Succeeded;
-    End { object, state: csv.phase_text(), message: csv.message().to_owned(), is_settled }
+    FinalState { object, state: csv.phase_text(), message: csv.message().to_owned(), is_settled }
 }
 
 #[cfg(test)]
