@@ -8,7 +8,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use super::error::{CliError, ErrorKind};
 use super::flags::ClusterFlags;
-use crate::cluster::api::{Api, PATIENCE};
+use crate::cluster::api::{Api, REQUEST_TIMEOUT};
 use crate::tls::install_crypto_provider;
 
 /// How long connecting may take, TLS included. Go's HTTP client, and so kubectl, uses the same limit.
@@ -163,7 +163,7 @@ pub async fn connect(flags: &ClusterFlags) -> Result<Connection, CliError> {
     let (namespace, server) = (config.default_namespace.clone(), config.cluster_url.to_string());
     let connecting = config.connect_timeout;
     let patience = match flags.request_timeout {
-        None => PATIENCE,
+        None => REQUEST_TIMEOUT,
         Some(Duration::ZERO) => Duration::MAX,
         Some(limit) => limit,
     };

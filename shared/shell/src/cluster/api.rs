@@ -35,7 +35,7 @@ const MANAGER: &str = "kubectl-olm";
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /// The timeout of a request: the API server itself cancels a request after a minute.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The maximum number of retries of a request that the API server delays with `retryAfterSeconds`, as in kubectl.
 const MOST_PAUSES: usize = 10;
@@ -112,7 +112,7 @@ pub struct Api {
 impl Api {
     /// Creates a client. Its configuration should disable the retries of `kube`, because the planner retries.
     pub fn new(client: kube::Client) -> Self {
-        let (resources, patience, limits) = (Arc::default(), PATIENCE, Arc::default());
+        let (resources, patience, limits) = (Arc::default(), REQUEST_TIMEOUT, Arc::default());
         let permit = Permit::always();
         Self { client, resources, account: None, permit, patience, warnings: None, connecting: None, limits }
     }

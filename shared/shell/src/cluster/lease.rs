@@ -43,9 +43,9 @@ pub const NAMESPACE: &str = "olm";
 /// The name of the Lease.
 pub const NAME: &str = "kubectl-olm-run";
 /// The annotation with the identity of the process that requests a sign of life. The holder removes it when it renews the Lease.
-const ASKED_BY: &str = "kubectl-olm/asked-by";
+const REQUESTED_BY: &str = "kubectl-olm/asked-by";
 /// The holder that is written into a Lease that is created again by a process that did not see its last holder.
-const NOBODY_KNOWS: &str = "an unknown process";
+const UNKNOWN_HOLDER: &str = "an unknown process";
 /// How long a request to the holder may stay without a response until another process may acquire the Lease. Other processes wait this long
 /// after the holder was killed.
 const DURATION: Duration = Duration::from_mins(1);
@@ -56,11 +56,11 @@ const LOOK: Duration = Duration::from_secs(20);
 /// The interval at which other processes read the Lease, and the pause before a failed read is retried.
 const RETRY: Duration = Duration::from_secs(2);
 /// The timeout of a request for the Lease.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a process that ends waits for responses to its writes.
-const PATIENCE_FOR_ANSWERS: Duration = Duration::from_secs(1);
+const RESPONSES_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a process that ends waits for the release of the Lease.
-const PATIENCE_AT_THE_END: Duration = Duration::from_secs(3);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The content of a Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub struct Record {
     /// the last holder.
     pub renewed: Option<Timestamp>,
     /// The process that has requested a sign of life since; empty if there is none.
-    pub asked_by: String,
+    pub requested_by: String,
     duration: Duration,
     transitions: i64,
 }
@@ -87,7 +87,7 @@ impl Record {
             holder: object::text(spec, &["holderIdentity"]).to_owned(),
             acquired: time("acquireTime"),
             renewed: time("renewTime"),
-            asked_by: object::annotation(lease, ASKED_BY).unwrap_or_default().to_owned(),
+            requested_by: object::annotation(lease, REQUESTED_BY).unwrap_or_default().to_owned(),
             duration: Duration::from_secs(number("leaseDurationSeconds").try_into().unwrap_or_default()),
             transitions: number("leaseTransitions"),
         }
@@ -100,7 +100,7 @@ impl Record {
             holder: me.to_owned(),
             acquired: mine.map_or(Some(now), |record| record.acquired),
             renewed: Some(now),
-            asked_by: String::new(),
+            requested_by: String::new(),
             duration: DURATION,
             transitions: before.map_or(0, |record| record.transitions + i64::from(mine.is_none())),
         }
@@ -108,15 +108,15 @@ impl Record {
 
     /// Returns the record after a release by its holder.
     fn released(&self, now: Timestamp) -> Self {
-        let (holder, asked_by, duration) = (String::new(), String::new(), Duration::from_secs(1));
-        Self { holder, acquired: Some(now), renewed: Some(now), asked_by, duration, ..self.clone() }
+        let (holder, requested_by, duration) = (String::new(), String::new(), Duration::from_secs(1));
+        Self { holder, acquired: Some(now), renewed: Some(now), requested_by, duration, ..self.clone() }
     }
 
     /// Writes the record to a Lease.
     fn write(&self, lease: &mut Value) {
         lease["spec"] = self.spec();
-        let asked_by = if self.asked_by.is_empty() { Value::Null } else { json!(self.asked_by) };
-        json_patch::merge(lease, &json!({ "metadata": { "annotations": { ASKED_BY: asked_by } } }));
+        let requested_by = if self.requested_by.is_empty() { Value::Null } else { json!(self.requested_by) };
+        json_patch::merge(lease, &json!({ "metadata": { "annotations": { REQUESTED_BY: requested_by } } }));
     }
 
     fn spec(&self) -> Value {
@@ -145,7 +145,7 @@ impl Record {
     fn next(&self, me: &str, holds: bool, seen: Option<Duration>, now: Duration) -> Next {
         let is_mine = self.is_of(me) || self.holder == me && holds;
         let has_stood = |duration| seen.is_some_and(|seen| seen + duration <= now);
-        match (self.holder.as_str(), self.asked_by.is_empty()) {
+        match (self.holder.as_str(), self.requested_by.is_empty()) {
             (_, true) if is_mine => Next::Keep,
             (holder, _) if holder.is_empty() || is_mine => Next::Take,
             (_, false) if has_stood(self.stands()) => Next::Take,
@@ -218,7 +218,7 @@ impl Lease {
     pub async fn claim(&mut self) -> Result<(), Denied> {
         // The validity starts before the request is sent.
         let now = self.clock.now();
-        let answer = tokio::time::timeout(PATIENCE, self.attempt(now)).await;
+        let answer = tokio::time::timeout(REQUEST_TIMEOUT, self.attempt(now)).await;
         let taken =
             answer.unwrap_or_else(|_| Err(Denied::Refused(Status::new(0, "NoAnswer", "the server does not answer"))));
         match &taken {
@@ -249,7 +249,7 @@ impl Lease {
             Next::Keep => return Ok(()),
             Next::Wait => return Err(Denied::Held(record)),
             Next::Take => Record::held(Some(&record), &self.me, now.wall).write(&mut new),
-            Next::Ask => Record { asked_by: self.me.clone(), ..record.clone() }.write(&mut new),
+            Next::Ask => Record { requested_by: self.me.clone(), ..record.clone() }.write(&mut new),
         }
         // The resourceVersion ensures that only one of several concurrent candidates succeeds.
         let written = self.api.update(&new, None).await.map_err(Denied::Refused)?;
@@ -274,8 +274,8 @@ impl Lease {
         let record = match self.last.clone() {
             Some(last) if !holds => {
                 let is_known = !last.holder.is_empty() && last.holder != self.me;
-                let holder = if is_known { last.holder } else { NOBODY_KNOWS.to_owned() };
-                Record { holder, renewed: None, asked_by: self.me.clone(), duration: DURATION, ..last }
+                let holder = if is_known { last.holder } else { UNKNOWN_HOLDER.to_owned() };
+                Record { holder, renewed: None, requested_by: self.me.clone(), duration: DURATION, ..last }
             }
             last => Record::held(last.as_ref(), &self.me, now.wall),
         };
@@ -299,7 +299,7 @@ impl Lease {
         let mut is_logged = false;
         loop {
             match self.claim().await {
-                Err(Denied::Held(record)) if !record.asked_by.is_empty() => {
+                Err(Denied::Held(record)) if !record.requested_by.is_empty() => {
                     if !is_logged {
                         info!(lease = self.name(), "requesting a sign of life from {}", describe(&record));
                     }
@@ -366,7 +366,7 @@ impl Lease {
     /// wait as for a holder that does not respond.
     pub async fn release(&mut self) {
         self.until.send_replace(None);
-        let settled = tokio::time::timeout(PATIENCE_FOR_ANSWERS, self.ledger.settled()).await;
+        let settled = tokio::time::timeout(RESPONSES_TIMEOUT, self.ledger.settled()).await;
         let still = DURATION.saturating_sub(VALID);
         let is_lost = self.ledger.lost().is_some_and(|lost| lost + still > self.clock.now().steady);
         let is_settled = settled.is_ok() && !is_lost;
@@ -377,14 +377,14 @@ impl Lease {
                 let left = if is_settled {
                     record.released(self.clock.now().wall)
                 } else {
-                    Record { asked_by: self.me.clone(), ..record }
+                    Record { requested_by: self.me.clone(), ..record }
                 };
                 left.write(&mut lease);
                 self.api.update(&lease, None).await?;
             }
             Ok::<_, Status>(())
         };
-        let released = matches!(tokio::time::timeout(PATIENCE_AT_THE_END, released).await, Ok(Ok(())));
+        let released = matches!(tokio::time::timeout(RELEASE_TIMEOUT, released).await, Ok(Ok(())));
         if released && !is_settled {
             warn!(
                 lease = self.name(),

@@ -19,7 +19,6 @@ use tokio::time::Instant;
 use super::api::Api;
 use super::bundles::Bundles;
 use super::catalogs::Catalogs;
-use super::complaints::Complaints;
 use super::copies::{self, Unknown};
 use super::discovery;
 use super::execute::{Done, execute};
@@ -27,6 +26,7 @@ use super::lease::Permit;
 use super::metrics::Metrics;
 use super::questions::{Questions, is_for_audit};
 use super::supervise::{guarded, supervised};
+use super::unreadable::UnreadableReports;
 use super::watch::{self, Signal};
 
 /// The maximum number of keys that are executed concurrently. The API server's priority and fairness permits more; OLM has two workers per
@@ -138,8 +138,8 @@ pub async fn run(
         planner.observe(Event::Learned(FactKey::ServerVersion, Some(Fact::ServerVersion(version))));
     }
     let slots = Arc::new(Semaphore::new(CONCURRENCY));
-    let mut reported = Told::default();
-    let mut complaints = Complaints::default();
+    let mut reported = AuditReports::default();
+    let mut unreadable = UnreadableReports::default();
     let mut unknown = Unknown::default();
     let mut stop = std::pin::pin!(stop);
     let observe = |planner: &mut Planner, event: Event| {
@@ -158,7 +158,7 @@ pub async fn run(
         while let Ok((key, change)) = changes.try_recv() {
             observer.changed(Some(&key), change);
         }
-        for object in complaints.news(planner.world()) {
+        for object in unreadable.take_new(planner.world()) {
             observer.unreadable(&object);
         }
         options.metrics.unreadable(planner.world().unreadable().count());
@@ -168,10 +168,10 @@ pub async fn run(
         }
         let works = unsynced.is_empty() && permit.is_given();
         if works {
-            let emits = complaints.take_events();
+            let emits = unreadable.take_events();
             if !emits.is_empty() && !options.audit {
                 options.metrics.worked(&emits, 0);
-                tasks.spawn(tell(api.clone(), emits));
+                tasks.spawn(write_events(api.clone(), emits));
             }
             let batch = if planner.is_due(Timestamp::now()) {
                 let mut planning = spawn_blocking(move || plan(planner));
@@ -274,7 +274,7 @@ pub async fn run(
                         options.metrics.warned();
                     }
                     observer.worked(&key, &emits, &[]);
-                    tasks.spawn(tell(api.clone(), emits));
+                    tasks.spawn(write_events(api.clone(), emits));
                 }
             }
             Some(signal) = signals.recv() => match signal {
@@ -367,9 +367,9 @@ fn plan(mut planner: Planner) -> (Planner, Vec<Work>) {
 
 /// The actions that an audit has reported for each key, so that they are reported once as long as they are the same.
 #[derive(Default)]
-struct Told(BTreeMap<Key, Vec<Action>>);
+struct AuditReports(BTreeMap<Key, Vec<Action>>);
 
-impl Told {
+impl AuditReports {
     /// Reports the work and parks the key until its part of the World changes.
     fn audit(&mut self, planner: &mut Planner, work: Work, observer: &mut dyn Observer) {
         let writes: Vec<Action> = work.actions.iter().filter(|a| a.writes()).cloned().collect();
@@ -393,7 +393,7 @@ fn warned(world: &World, key: &Key, warnings: &[(Action, Vec<String>)]) -> Vec<A
 }
 
 /// Writes Events. A failure is logged and must not delay other work.
-async fn tell(api: Api, emits: Vec<Action>) {
+async fn write_events(api: Api, emits: Vec<Action>) {
     for emit in &emits {
         if let Action::Emit(emit) = emit
             && let Err(refusal) = api.create(&emit.to_event(Timestamp::now())).await

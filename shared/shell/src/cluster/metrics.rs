@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 pub use text::MEDIA_TYPE;
 
 /// How long a scrape waits for the loop, which may be busy planning.
-const PATIENCE: Duration = Duration::from_secs(2);
+const SCRAPE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The time window of quantiles, as in the Go client of Prometheus.
 const WINDOW: Duration = Duration::from_mins(10);
@@ -209,7 +209,7 @@ impl Metrics {
     pub async fn text(&self) -> String {
         let (sender, answer) = oneshot::channel();
         let asked = self.counts().scrapes.as_ref().is_some_and(|scrapes| scrapes.send(sender).is_ok());
-        if asked && let Ok(Ok(objects)) = tokio::time::timeout(PATIENCE, answer).await {
+        if asked && let Ok(Ok(objects)) = tokio::time::timeout(SCRAPE_TIMEOUT, answer).await {
             self.counts().know(objects);
         }
         text::render(&mut self.counts())

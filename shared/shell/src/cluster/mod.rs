@@ -7,7 +7,7 @@
 //!     endpoints  detects that the pods behind a Service were replaced
 //!   bundles  bundle images, pulled on request                    --Event-->   |
 //!     puller   the credentials of both
-//!   complaints  reports objects that cannot be decoded           --+--> log, Events
+//!   unreadable  reports objects that cannot be decoded           --+--> log, Events
 //!   execute  sends actions as requests, reports responses        <--Work----  +  bounded concurrency
 //!     certificate  issues serving certificates
 //!   questions  external facts for plans, from catalogs, bundles, discovery and schema_check
@@ -33,7 +33,6 @@ mod bundles;
 pub mod catalogs;
 pub(crate) mod certificate;
 mod clock;
-mod complaints;
 mod copies;
 mod decode;
 mod discovery;
@@ -53,6 +52,7 @@ pub mod request_error;
 pub(crate) mod schema_check;
 mod supervise;
 pub mod table;
+mod unreadable;
 mod warning;
 pub(crate) mod watch;
 pub(crate) mod watcher;

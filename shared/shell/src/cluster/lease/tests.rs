@@ -21,7 +21,7 @@ fn a_holder_that_does_not_respond_loses_the_lease() {
     // The clock of the holder may be wrong: what counts is when the record was first observed.
     assert_eq!(held.next("me", false, None, secs(5000)), Next::Ask);
     assert_eq!(held.next("them", false, None, secs(5000)), Next::Keep);
-    let asked = Record { asked_by: "me".to_owned(), ..held };
+    let asked = Record { requested_by: "me".to_owned(), ..held };
     assert_eq!(asked.next("me", false, Some(secs(1000)), secs(1059)), Next::Wait);
     assert_eq!(asked.next("me", false, Some(secs(1000)), secs(1060)), Next::Take);
     assert_eq!(asked.next("third", false, None, secs(5000)), Next::Wait);
@@ -55,8 +55,8 @@ fn renewal_keeps_the_acquire_time_and_a_new_holder_counts_as_a_transition() {
 #[test]
 fn a_record_round_trips_through_a_lease() {
     let record = Record::held(None, "me", at(0));
-    for record in [Record { asked_by: "them".to_owned(), ..record.clone() }, record] {
-        let mut lease = json!({ "metadata": { "name": NAME, "annotations": { ASKED_BY: "another" } } });
+    for record in [Record { requested_by: "them".to_owned(), ..record.clone() }, record] {
+        let mut lease = json!({ "metadata": { "name": NAME, "annotations": { REQUESTED_BY: "another" } } });
         record.write(&mut lease);
         assert_eq!(lease["spec"]["renewTime"], "2026-11-18T11:06:40.000000Z");
         assert_eq!(Record::from_lease(&lease), record);
@@ -67,7 +67,7 @@ fn a_record_round_trips_through_a_lease() {
 
 #[test]
 fn a_process_stops_writing_before_others_may_start() {
-    assert!(LOOK + PATIENCE + RETRY < VALID, "one failed read must not end the permit");
+    assert!(LOOK + REQUEST_TIMEOUT + RETRY < VALID, "one failed read must not end the permit");
     assert!(VALID < DURATION);
 }
 

@@ -15,34 +15,34 @@ const REASON: &str = "Unreadable";
 
 /// The objects that were reported.
 #[derive(Default)]
-pub(super) struct Complaints {
-    told: BTreeMap<ObjectRef, String>,
+pub(super) struct UnreadableReports {
+    reported: BTreeMap<ObjectRef, String>,
     /// Events that are not written yet.
     emits: Vec<Action>,
 }
 
-impl Complaints {
+impl UnreadableReports {
     /// Returns the objects to report now. An object that changes and stays unreadable for the same reason is reported once; an object that
     /// was fixed or deleted is forgotten.
-    pub(super) fn news(&mut self, world: &World) -> Vec<Unreadable> {
+    pub(super) fn take_new(&mut self, world: &World) -> Vec<Unreadable> {
         let present: BTreeMap<ObjectRef, &Unreadable> =
             world.unreadable().take(MOST).map(|object| (ObjectRef::from_object(&object.stub), object)).collect();
-        self.told.retain(|target, _| present.contains_key(target));
-        let mut news = Vec::new();
+        self.reported.retain(|target, _| present.contains_key(target));
+        let mut new = Vec::new();
         for (target, object) in present {
-            if self.told.get(&target) == Some(&object.why) {
+            if self.reported.get(&target) == Some(&object.why) {
                 continue;
             }
-            self.told.insert(target, object.why.clone());
+            self.reported.insert(target, object.why.clone());
             self.emits.push(Action::Emit(Emit {
                 regarding: object.stub.clone(),
                 warning: true,
                 reason: REASON.to_owned(),
                 message: format!("kubectl-olm cannot read this object and leaves it alone: {}", object.why),
             }));
-            news.push(object.clone());
+            new.push(object.clone());
         }
-        news
+        new
     }
 
     /// Removes and returns the Events to write.
@@ -67,21 +67,21 @@ mod tests {
             why: "it is too deep".to_owned(),
         };
         let mut world = World::new();
-        let mut complaints = Complaints::default();
+        let mut reports = UnreadableReports::default();
         for version in 1..50 {
             world.apply_unreadable(deep("rose", version));
-            let reported = complaints.news(&world);
+            let reported = reports.take_new(&world);
             assert_eq!(reported.len(), usize::from(version == 1));
         }
-        assert_eq!((complaints.take_events().len(), complaints.take_events().len()), (1, 0));
+        assert_eq!((reports.take_events().len(), reports.take_events().len()), (1, 0));
         world.apply(deep("rose", 50).stub);
-        assert_eq!(complaints.news(&world), []);
+        assert_eq!(reports.take_new(&world), []);
         world.apply_unreadable(deep("rose", 51));
-        assert_eq!(complaints.news(&world).len(), 1, "it was fixed in between");
+        assert_eq!(reports.take_new(&world).len(), 1, "it was fixed in between");
         for n in 0..1000 {
             world.apply_unreadable(deep(&format!("tulip-{n}"), 1));
         }
-        complaints.news(&world);
-        assert!(complaints.take_events().len() <= MOST);
+        reports.take_new(&world);
+        assert!(reports.take_events().len() <= MOST);
     }
 }
