@@ -347,8 +347,8 @@ pub struct InstallMode {
     /// AllNamespaces. A type that is listed twice is an error.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Whether the operator supports the mode. A mode that is not listed is unsupported, but MultiNamespace implies SingleNamespace, and
-    /// SingleNamespace implies OwnNamespace.
+    /// Whether the operator supports the mode. A mode that is not listed is unsupported; MultiNamespace implies SingleNamespace, and
+    /// SingleNamespace implies OwnNamespace (kubectl-olm only).
     pub supported: bool,
 }
 
@@ -453,7 +453,7 @@ pub struct DependentStatus {
     pub kind: String,
     /// Whether the ServiceAccount has the permission: Satisfied or NotSatisfied.
     pub status: String,
-    /// The UID of the dependent object. Never set, as rules have none.
+    /// The UID of the dependent object. Deprecated; never set.
     pub uuid: String,
     /// The rule as JSON after its scope: namespaced rule or cluster rule.
     pub message: String,
@@ -463,7 +463,7 @@ pub struct DependentStatus {
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 pub struct CleanupStatus {
-    /// The custom resources that still exist, by kind. Never set.
+    /// The custom resources that still exist, by kind. Deprecated; never set.
     pub pending_deletion: Option<Vec<PendingDeletion>>,
 }
 

@@ -29,8 +29,9 @@ pub struct InstallPlanSpec {
     /// The names of the ClusterServiceVersions to install. In an InstallPlan that users create, the controllers add the steps for these
     /// and for their dependencies.
     pub cluster_service_version_names: Vec<String>,
-    /// The approval mode: Manual or Automatic. Resolution sets Manual if any Subscription of the namespace asks for it, and then waits
-    /// for approved. Automatic counts as approved only in InstallPlans that users create.
+    /// The approval mode: Manual or Automatic. A Manual plan is executed once approved is true. Resolution creates a Manual plan if any
+    /// Subscription of the namespace has installPlanApproval Manual, and otherwise an Automatic plan with approved already true. In a plan
+    /// that users create, Automatic implies approved.
     pub approval: String,
     /// Whether the steps may be executed. Users approve a manual InstallPlan by setting it to true; the controllers set it in automatic
     /// ones.
@@ -60,8 +61,7 @@ pub struct InstallPlanStatus {
     /// The ServiceAccount of the OperatorGroup with whose permissions the steps are executed, CRDs excepted. If not set, the controllers'
     /// own permissions are used.
     pub attenuated_service_account_ref: Option<ObjectReference>,
-    /// The time at which execution first failed, or was complete. Errors other than missing permissions are retried for one minute from
-    /// then, by default; afterwards the phase is Failed.
+    /// The time of the first failed attempt, or of completion. Retries stop one minute (default) after it, except for missing permissions.
     pub start_time: Time,
     /// The error that is being retried, or that execution failed with. Empty if there is none.
     pub message: String,
@@ -138,8 +138,8 @@ pub struct BundleLookup {
     pub replaces: String,
     /// The CatalogSource that the bundle comes from.
     pub catalog_source_ref: Option<ObjectReference>,
-    /// The conditions of unpacking: BundleLookupPending, BundleLookupNotPersisted and BundleLookupFailed. Never set by these controllers,
-    /// which unpack bundles before they create the InstallPlan.
+    /// The conditions of unpacking: BundleLookupPending, BundleLookupNotPersisted and BundleLookupFailed. Written by OLM.
+    /// kubectl-olm never sets them, because it unpacks bundles before it creates the InstallPlan.
     pub conditions: Vec<BundleLookupCondition>,
     /// The properties of the bundle as JSON.
     pub properties: String,

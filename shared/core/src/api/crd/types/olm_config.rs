@@ -9,13 +9,13 @@ use super::parts::Condition;
 #[serde(default)]
 #[schemars(extend("required" = ["metadata"]))]
 pub struct OlmConfig {
-    /// The wanted configuration. Written by cluster administrators.
+    /// The desired configuration. Written by cluster administrators.
     pub spec: OlmConfigSpec,
     /// The state of the configuration. Written by the controllers.
     pub status: OlmConfigStatus,
 }
 
-/// The wanted configuration of OLM.
+/// The desired configuration of OLM.
 #[derive(Default, JsonSchema)]
 #[serde(default)]
 pub struct OlmConfigSpec {
@@ -27,8 +27,7 @@ pub struct OlmConfigSpec {
 #[derive(Default, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Features {
-    /// Whether the ClusterServiceVersions of OperatorGroups that target all namespaces are kept in their own namespace only. Defaults to
-    /// false: each namespace gets a copy.
+    /// Whether copies of ClusterServiceVersions of AllNamespaces OperatorGroups are disabled. Defaults to false.
     #[serde(rename = "disableCopiedCSVs")]
     pub disable_copied_csvs: bool,
     /// The interval at which OLM's package server reads the catalogs, as a duration in hours, minutes and seconds, such as 30m. It has no

@@ -52,11 +52,11 @@ pub struct Component {
     pub namespace: String,
     /// The name of the component.
     pub name: String,
-    /// The UID of the component. Never set.
+    /// The UID of the component. Deprecated; never set.
     pub uid: String,
-    /// The resourceVersion of the component. Never set.
+    /// The resourceVersion of the component. Deprecated; never set.
     pub resource_version: String,
-    /// The path of a field of the component. Never set.
+    /// The path of a field of the component. Deprecated; never set.
     pub field_path: String,
     /// The conditions of the component as its own status has them. For a ClusterServiceVersion, one condition with the phase as its type.
     pub conditions: Vec<ComponentCondition>,

@@ -41,7 +41,7 @@ pub struct ObjectReference {
     pub uid: String,
     /// The resourceVersion that the object had when the reference was written.
     pub resource_version: String,
-    /// The path of a field of the object. Never set.
+    /// The path of a field of the object. Deprecated; never set.
     pub field_path: String,
 }
 

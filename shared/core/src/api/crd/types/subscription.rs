@@ -91,7 +91,7 @@ pub struct SubscriptionStatus {
     /// AtLatestKnown (currentCSV exists, in whatever phase) or UpgradeFailed (the InstallPlan failed, and the OperatorGroup allows failed
     /// operators to be upgraded). UpgradeAvailable is never set. Written by the controllers.
     pub state: String,
-    /// The machine-readable cause of the state. Never set; see conditions instead.
+    /// The machine-readable cause of the state. Deprecated; never set. See conditions instead.
     pub reason: String,
     /// The spec.generation of the InstallPlan in installPlanRef.
     #[schemars(extend("format" = null))]
@@ -151,7 +151,7 @@ pub struct SubscriptionCondition {
     pub reason: String,
     /// The human-readable explanation of reason.
     pub message: String,
-    /// The time at which the condition was last confirmed. Never set.
+    /// The time at which the condition was last confirmed. Deprecated; never set.
     pub last_heartbeat_time: Time,
     /// The time at which status, reason or message last changed. Not set for conditions about resolution and unpacking.
     pub last_transition_time: Time,
