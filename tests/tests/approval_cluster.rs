@@ -230,7 +230,7 @@ fn the_documented_policy_refuses_a_bundle_that_claims_a_group_of_kubernetes() {
     garden.work();
     let (answer, said) = garden.approve(&policy);
     assert_eq!(answer, Outcome::Negative, "exit code 1: {said}");
-    for mark in ["gains privileged rights", "wildcards", "escalate", "bind"] {
+    for mark in ["gains privileged permissions", "wildcards", "escalate", "bind"] {
         assert!(said.contains(mark), "no {mark:?} in {said}");
     }
     garden.work();

@@ -316,7 +316,7 @@ fn plans_are_listed_explained_approved_and_awaited() {
     let dry_run = &told["dryRun"];
     assert_eq!(
         dry_run["message"],
-        "not allowed to impersonate ServiceAccount narrow/keeper, whose rights are used to execute the plan"
+        "not allowed to impersonate ServiceAccount narrow/keeper, whose permissions are used to execute the plan"
     );
     let taken = dry_run["taken"].as_u64().unwrap();
     assert!(0 < taken && taken < whole, "definitions are everybody's: {dry_run}");

@@ -218,7 +218,7 @@ fn on_a_terminal_progress_is_printed_as_in_a_simulation() {
         run_on_terminal(&api, "--once --catalog market=tests/quickstart/catalogs/market", 100);
     assert_eq!(code, Some(0), "{out}");
     for words in [
-        "  resolution of namespace old-town\r\n",
+        "  Resolution (namespace old-town)\r\n",
         "created InstallPlan old-town/install-",
         "Subscription old-town/tea-house: AtLatestKnown tea-house.v1.1.0\r\n",
         "Deployment old-town/tea-house-operator: available",

@@ -11,7 +11,8 @@ use crate::words::{self, OnCluster, Words};
 ///
 /// A version is updated to the one above it: up in its own column, or from the top of a column to the one on its left.
 /// Of several updates OLM chooses the one nearest to the channel head, and so does the graph. Dependencies of bundles
-/// are not considered; use resolve for that.
+/// are not considered; use resolve for that. In text, ● is a version in the channel, ○ one that is not in the channel,
+/// and ├ joins the top of a column to the column on its left.
 ///
 /// With --from and --to, print the sequence of updates; the exit code is 1 if there is none.
 #[derive(Debug, clap::Args)]

@@ -56,10 +56,14 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
     let Arguments { words, versions, list, images, namespaces, cluster } = arguments;
     let images = images.options()?;
     if !versions && words.iter().all(|word| Ref::is_package_name(word) && !Path::new(word).exists()) {
-        return catalog_sources::list(
-            &catalog_sources::Options { cluster, namespaces, names: words, images, list },
-            printer,
-        );
+        let hint = words.first().map(|word| {
+            format!("to list a package of a catalog, also pass the catalog: kubectl olm catalog list {word} ./catalog")
+        });
+        let options = catalog_sources::Options { cluster, namespaces, names: words, images, list };
+        return catalog_sources::list(&options, printer).map_err(|error| match hint {
+            Some(hint) => error.hint(hint),
+            None => error,
+        });
     }
     if words.is_empty() {
         return Err(CliError::usage("no catalog is named").hint("name a catalog, such as catalogsource/NAMESPACE/NAME"));

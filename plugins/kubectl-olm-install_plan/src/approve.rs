@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     /// Approve only plans that install no ClusterServiceVersion other than this one (may be repeated)
     #[arg(long = "only-csv", value_name = "NAME")]
     only_csvs: Vec<String>,
-    /// Allow plans whose operators do not depend on each other
+    /// Allow bystanders: plans that also install operators unrelated to the Subscription
     #[arg(long)]
     allow_bystanders: bool,
     /// Allow plans that would fail, and those whose result is unknown because OperatorGroups cannot be read

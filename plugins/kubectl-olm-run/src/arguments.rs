@@ -32,8 +32,8 @@ pub struct Arguments {
     #[arg(long, group = "mode", conflicts_with_all = ["catalog", "feature_gates"])]
     install_crds: bool,
 
-    /// Finish the deletion of ClusterServiceVersions whose finalizer no running controller removes: delete the objects
-    /// that they own on the cluster, remove the finalizer, and exit. In these namespaces [default: all]
+    /// Finish the deletion of ClusterServiceVersions when no controllers are running. NAMESPACE limits it to these
+    /// namespaces [default: all]
     #[arg(long, value_name = "NAMESPACE", num_args = 0.., value_delimiter = ',', group = "mode", conflicts_with_all = ["catalog", "feature_gates"])]
     release_finalizers: Option<Vec<String>>,
     /// With --release-finalizers: print what would be done; change nothing
@@ -47,7 +47,7 @@ pub struct Arguments {
     #[arg(long, conflicts_with_all = ["simulate", "install_crds", "release_finalizers"])]
     once: bool,
     /// With --once or --release-finalizers: give up after this time (30s, 10m), with exit code 1 [default: no limit]
-    #[arg(long, value_name = "DURATION", requires = "ends", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", requires = "ends", conflicts_with_all = ["simulate", "install_crds"], value_parser = duration)]
     timeout: Option<Duration>,
     /// Serve the file-based catalog in DIR as this CatalogSource (may be repeated); without NAMESPACE it is global
     #[arg(long, value_name = "NAME[.NAMESPACE]=DIR")]
@@ -109,9 +109,9 @@ pub struct Arguments {
     #[command(flatten)]
     images: ImageFlags,
     #[command(flatten)]
-    log: LogFlags,
-    #[command(flatten)]
     cluster: ClusterFlags,
+    #[command(flatten)]
+    log: LogFlags,
 }
 
 /// The default namespace of OLM.
@@ -128,7 +128,7 @@ const EXAMPLES: &str = "Examples:
   # Run until nothing is left to do, with a catalog from a directory
   {cmd} --once --catalog community=./catalog
 
-  # A namespace stays terminating because no controllers run: show what would release it
+  # A namespace stays terminating because no controllers run: print what would be done
   {cmd} --release-finalizers old-town --dry-run
 
   # Print what these controllers would do on a cluster that OLM manages
@@ -261,6 +261,9 @@ mod tests {
             "--audit --metrics-address :1",
             "--once --health-address :1",
             "--timeout 1m",
+            "--audit --timeout 1m",
+            "--simulate a --timeout 1m",
+            "--install-crds --timeout 1m",
             "--release-finalizers --once",
             "--release-finalizers --take-over",
             "--yes",

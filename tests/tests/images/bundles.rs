@@ -311,7 +311,7 @@ fn a_simulation_uses_given_images() {
     }
     let (answer, told) = simulated(None);
     assert_eq!(answer, Ok(Outcome::Negative), "{told}");
-    assert!(told.contains("--bundle-image registry.example.com/rose-bundle:1=PATH"), "{told}");
+    assert!(told.contains("hint: --bundle-image registry.example.com/rose-bundle:1=PATH"), "{told}");
     let (answer, told) = simulated(Some(&damaged));
     assert_eq!(answer, Ok(Outcome::Negative), "{told}");
     assert!(told.contains("bundle rose.v1.0.0 cannot be unpacked"), "{told}");

@@ -58,7 +58,7 @@ fn changes_and_stranded_versions() {
 
     Stranded, without the update path to the head that they had:
       rose, channel stable: rose.v1.1.0, rose.v1.0.0
-        because nothing in channel stable replaces or skips it
+        because no entry in channel stable replaces or skips it
         alternative: channel fast
     ");
     assert_eq!(

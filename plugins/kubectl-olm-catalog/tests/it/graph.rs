@@ -146,7 +146,10 @@ fn many_versions_and_many_packages() {
 #[test]
 fn invalid_arguments_are_refused() {
     let (code, text, talk) = asked(&["tulip"]);
-    assert_eq!((code, text.as_str(), talk.as_str()), (1, "", "package \"tulip\" is not in the catalog\n"));
+    assert_eq!(
+        (code, text.as_str(), talk.as_str()),
+        (1, "", "package \"tulip\" is not in the catalog; its packages: rose\n")
+    );
     let (code, _, talk) = asked(&["rose", "--channel", "slow"]);
     assert_eq!(
         (code, talk.as_str()),

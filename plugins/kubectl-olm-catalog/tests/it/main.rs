@@ -92,6 +92,10 @@ fn exit_codes_distinguish_negative_results_and_errors() {
     catalog(&["validate", "-"]).write_stdin(broken).assert().code(1);
     let refused = catalog(&["validate", "./no-such-catalog"]).assert().code(2).stdout("");
     assert!(String::from_utf8_lossy(&refused.get_output().stderr).contains("./no-such-catalog: cannot read"));
-    catalog(&["list", "rose"]).assert().code(2);
+    let refused = catalog(&["list", "rose"]).assert().code(2);
+    let hint = "hint: to list a package of a catalog, also pass the catalog: kubectl olm catalog list rose ./catalog\n";
+    assert!(String::from_utf8_lossy(&refused.get_output().stderr).ends_with(hint));
+    let refused = catalog(&["list", "garden/catalogs/markt"]).assert().code(2);
+    assert!(String::from_utf8_lossy(&refused.get_output().stderr).contains("hint: no file or directory has this name"));
     catalog(&["render", "-", "--version", ">>1"]).write_stdin("").assert().code(2);
 }

@@ -61,7 +61,7 @@ fn invalid_arguments_are_refused() {
     for (arguments, words) in [
         (&["no-such-plan"][..], "there is no InstallPlan no-such-plan"),
         (&["--subscription", "none"], "there is no Subscription none"),
-        (&["--package", "coffee"], "no known catalog has package coffee"),
+        (&["--package", "coffee"], "package coffee not found; catalogs searched: olm/market"),
         (&["--package", "tea-house@>>1"], "invalid version range"),
         (&["--bundle", "./nowhere"], "nowhere"),
         (&["one", "--package", "two"], "cannot be used with"),

@@ -52,7 +52,7 @@ pub mod reason {
         CONFLICT = "InterOperatorGroupOwnerConflict";
         /// : the ClusterServiceVersion is a copy.
         COPIED = "Copied";
-        /// : in the phase `Pending`, when permissions have changed. It has no Event (olm-behaviour/processes.md#rights-changed).
+        /// : in the phase `Pending`, when permissions have changed. It has no Event (olm-behaviour/processes.md#permissions-changed).
         DETECTED_CHANGE = "DetectedClusterChange";
         INSTALL_CHECK_FAILED = "InstallCheckFailed";
         INSTALL_COMPONENT_FAILED = "InstallComponentFailed";

@@ -1,5 +1,5 @@
 //! Copies of ClusterServiceVersions in the namespaces in which they are offered, with the RBAC objects for these namespaces
-//! (olm-behaviour/operatorgroup.md#copied-csvs, olm-behaviour/csv.md#promoted-rights, olm-behaviour/csv.md#copied-rights).
+//! (olm-behaviour/operatorgroup.md#copied-csvs, olm-behaviour/csv.md#promoted-permissions, olm-behaviour/csv.md#copied-permissions).
 //!
 //! ```text
 //!   original + OperatorGroup --offered_in--> namespaces --copy--> create, update, update status, delete

@@ -1,6 +1,6 @@
 //! The permissions of an operator in its own namespace, transferred to the namespaces that it watches: mirrored
-//! cluster-wide for a global OperatorGroup, otherwise copied to each target (olm-behaviour/csv.md#promoted-rights,
-//! olm-behaviour/csv.md#copied-rights). Nothing is written where the permissions exist.
+//! cluster-wide for a global OperatorGroup, otherwise copied to each target (olm-behaviour/csv.md#promoted-permissions,
+//! olm-behaviour/csv.md#copied-permissions). Nothing is written where the permissions exist.
 //!
 //! *Guarantee.* With a ServiceAccount in the OperatorGroup nothing is granted that this account may not grant. OLM grants
 //! it with its own permissions, so that a user who may write an OperatorGroup has those of a cluster administrator.

@@ -28,7 +28,7 @@ pub struct Explanation {
     /// consequence, by kind and name. Objects that OLM maintains for itself (Subscriptions, InstallPlans, copied
     /// ClusterServiceVersions, Operators) and objects that Kubernetes creates by itself (ReplicaSets, Pods, Events) are omitted.
     pub objects: Vec<Object>,
-    /// Rights that accounts gain and lose.
+    /// Permissions that accounts gain and lose.
     pub rbac: Rbac,
     /// The CustomResourceDefinitions that would be created or changed, by name.
     pub crds: Vec<Crd>,
@@ -88,7 +88,7 @@ pub struct DryRun {
     pub refused: Vec<DryRunRefusal>,
     /// Objects that were not sent, or for which the response was inconclusive, in the order of `objects`.
     pub not_asked: Vec<DryRunGap>,
-    /// The rights that were missing to send more objects: a sentence without a full stop; empty if none were missing.
+    /// The permissions that were missing to send more objects: a sentence without a full stop; empty if none were missing.
     pub message: String,
 }
 
@@ -148,7 +148,7 @@ pub struct Plan {
     pub superseded: bool,
     /// The Subscriptions whose operators it installs or upgrades.
     pub subscriptions: Vec<String>,
-    /// The ServiceAccount that the plan is executed as, `namespace/name`; `null` if it is executed with OLM's own rights.
+    /// The ServiceAccount that the plan is executed as, `namespace/name`; `null` if it is executed with OLM's own permissions.
     pub service_account: Option<String>,
 }
 
@@ -169,7 +169,7 @@ pub enum Outcome {
     /// The plan would succeed, and no effect needs review.
     #[default]
     Safe,
-    /// The plan would succeed, but needs review: it escalates rights, may lose data, or installs unrelated operators.
+    /// The plan would succeed, but needs review: it escalates permissions, may lose data, or installs unrelated operators.
     NeedsDecision,
     /// The result cannot be determined because required data is missing.
     Unknown,
@@ -207,7 +207,7 @@ pub const REASONS: [(&str, &str); 23] = [
     ("discovery", "it is not known whether the cluster serves a kind that an operator needs"),
     ("downgrade", "an operator is replaced by an older version"),
     ("dryRun", "the API server would reject an object"),
-    ("escalation", "an account gains privileged rights, or an object has effects beyond its namespace"),
+    ("escalation", "an account gains privileged permissions, or an object has effects beyond its namespace"),
     ("nothing", "everything that was requested is installed"),
     ("optional", "an optional object is skipped"),
     ("plan", "the plan itself would fail or wait"),
@@ -309,7 +309,7 @@ pub enum Change {
     Update,
     /// Deleted.
     Delete,
-    /// Already as its step wants it.
+    /// No change: the object already matches the step.
     #[default]
     Unchanged,
     /// Refused by the API server or by OLM.
@@ -333,29 +333,29 @@ pub enum By {
     GarbageCollection,
 }
 
-/// Changes of rights.
+/// Changes of permissions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rbac {
-    /// Whether a gained right is marked as an escalation.
+    /// Whether a gained permission is marked as an escalation.
     pub escalates: bool,
-    /// Rights that accounts gain, and all rights of a ServiceAccount that an operator starts to use, sorted. Rights that users gain
-    /// through aggregated ClusterRoles are listed only if they are escalations.
+    /// Permissions that accounts gain, and all permissions of a ServiceAccount that an operator starts to use, sorted. Permissions that
+    /// users gain through aggregated ClusterRoles are listed only if they are escalations.
     pub gained: Vec<Right>,
-    /// Rights that accounts lose, sorted.
+    /// Permissions that accounts lose, sorted.
     pub lost: Vec<Right>,
     /// ClusterRoles for users that change: those that are aggregated to `admin`, `edit` and `view`, and those of OperatorGroups.
     pub aggregated: Vec<String>,
 }
 
-/// A right of an account: one rule, which may name several groups, resources and verbs.
+/// A permission of an account: one rule, which may name several groups, resources and verbs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Right {
     /// The account: `garden/rose-sa` is a ServiceAccount; others are `User jane`, `Group friends`, or `ClusterRole admin` for all subjects
     /// that are bound to that ClusterRole.
     pub account: String,
-    /// The namespace in which the right holds; `null` for all namespaces and cluster-scoped objects.
+    /// The namespace in which the permission holds; `null` for all namespaces and cluster-scoped objects.
     pub namespace: Option<String>,
     /// API groups; the core group is the empty string.
     pub api_groups: Vec<String>,
@@ -368,36 +368,37 @@ pub struct Right {
     pub non_resource_urls: Vec<String>,
     /// Verbs; empty if the role is unknown.
     pub verbs: Vec<String>,
-    /// Why the right is privileged; empty if it is not.
+    /// Why the permission is privileged; empty if it is not.
     pub escalations: Vec<Escalation>,
     /// The Role or ClusterRole, `Kind name`.
     pub role: String,
 }
 
-/// Why a right or an object is privileged.
+/// Why a permission or an object is privileged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Escalation {
-    /// The right contains a wildcard in its verbs, resources, API groups or URLs.
+    /// The permission contains a wildcard in its verbs, resources, API groups or URLs.
     Wildcard,
-    /// The right reads or writes Secrets.
+    /// The permission reads or writes Secrets.
     Secrets,
-    /// The right has the verb `escalate` on roles, which permits writing roles that exceed the account's own rights.
+    /// The permission has the verb `escalate` on roles, which permits writing roles that exceed the account's own permissions.
     Escalate,
-    /// The right has the verb `bind` on roles, which permits granting any role to any subject.
+    /// The permission has the verb `bind` on roles, which permits granting any role to any subject.
     Bind,
-    /// The right has the verb `impersonate`, which permits acting as another user.
+    /// The permission has the verb `impersonate`, which permits acting as another user.
     Impersonate,
-    /// The right writes in the whole cluster.
+    /// The permission writes in the whole cluster.
     ClusterWide,
-    /// The right executes arbitrary code: it creates Pods in every namespace, enters running Pods, or requests tokens of ServiceAccounts.
+    /// The permission executes arbitrary code: it creates Pods in every namespace, enters running Pods, or requests tokens of
+    /// ServiceAccounts.
     Execution,
-    /// The right approves or signs certificates, which may be valid for any user.
+    /// The permission approves or signs certificates, which may be valid for any user.
     Certificates,
-    /// The right writes webhooks or policies that see, change or refuse API requests. A ClusterServiceVersion has this mark if it has
+    /// The permission writes webhooks or policies that see, change or refuse API requests. A ClusterServiceVersion has this mark if it has
     /// admission webhooks for resources that it does not provide, and the version before it had none for them.
     Admission,
-    /// The right is granted to all users, or to all ServiceAccounts.
+    /// The permission is granted to all users, or to all ServiceAccounts.
     Everyone,
     /// The rules of the role are unknown: the role does not exist, could not be read, or has too many rules and subjects to evaluate.
     UnknownRole,

@@ -54,7 +54,7 @@ impl From<Status> for Answer {
     fn from(refusal: Status) -> Self {
         let not_asked = |why: &str| Self::NotAsked(why.to_owned());
         match refusal.code {
-            _ if lacks_grants(&refusal) => not_asked("not allowed to grant the rights in it"),
+            _ if lacks_grants(&refusal) => not_asked("not allowed to grant the permissions in it"),
             404 => not_asked("its namespace or its kind does not exist yet"),
             409 if refusal.is_already_exists() => not_asked("it already exists, and could not be read"),
             409 if refusal.is_conflict() => not_asked("it was changed in the meantime"),
@@ -133,7 +133,7 @@ mod tests {
     fn refusals_that_are_due_to_the_caller_are_inconclusive() {
         let escalates = "user \"jane\" is attempting to grant RBAC permissions not currently held:\n{...}";
         for (code, reason, message, not_asked) in [
-            (403, "Forbidden", escalates, Some("not allowed to grant the rights in it")),
+            (403, "Forbidden", escalates, Some("not allowed to grant the permissions in it")),
             (403, "Forbidden", "exceeded quota: few", None),
             (401, "Unauthorized", "Unauthorized", Some("Unauthorized")),
             (404, "NotFound", "namespaces \"garden\" not found", Some("its namespace or its kind does not exist yet")),

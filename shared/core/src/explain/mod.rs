@@ -159,7 +159,7 @@ pub enum Error {
         name: String,
     },
     /// No known catalog has the package.
-    #[error("no known catalog has {what}{}", if .catalogs.is_empty() { ": there are no catalogs".to_owned() } else { format!(" ({})", .catalogs.join(", ")) })]
+    #[error("{what} not found; {}", if .catalogs.is_empty() { "there are no catalogs".to_owned() } else { format!("catalogs searched: {}", .catalogs.join(", ")) })]
     NotOffered {
         /// `package etcd in versions >=1.0.0`
         what: String,

@@ -235,10 +235,11 @@ fn reasons_have(reasons: &[Because], what: &str) -> bool {
     reasons.iter().any(|because| because.reason == what && counts(because.result))
 }
 
-/// Returns the hint of a reason. A missing approval gets none: the explanation is what the approval is based on.
+/// Returns the hint of a reason. A missing approval gets none, because the explanation is what the approval is based on, and neither does
+/// a missing image, because only a simulation accepts its content.
 fn hint(reason: &Reason) -> String {
     match reason {
-        Reason::ApprovalNeeded { .. } => String::new(),
+        Reason::ApprovalNeeded { .. } | Reason::BundleNotGiven { .. } => String::new(),
         reason => reason.hint().unwrap_or_default(),
     }
 }
@@ -414,7 +415,7 @@ fn rights(explanation: &Explanation, reasons: &mut Vec<Because>) {
         kinds.sort();
         kinds.dedup();
         let kinds: Vec<&str> = kinds.into_iter().map(Escalation::words).collect();
-        let message = format!("{account} gains privileged rights: {}", kinds.join(", "));
+        let message = format!("{account} gains privileged permissions: {}", kinds.join(", "));
         reasons.push(because(Outcome::NeedsDecision, "escalation", message, ""));
     }
 }

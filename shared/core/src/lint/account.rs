@@ -49,7 +49,7 @@ fn missing(group: Group<'_>, tenant: &Tenant<'_>, name: &str) -> Problem {
         json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": name, "namespace": namespace } });
     Problem::new(&ACCOUNT_MISSING, group.json, message)
         .also([account_ref(namespace, name)])
-        .propose("create it, and grant it the rights to install the operators", Change::Apply(vec![account]))
+        .propose("create it, and grant it the permissions to install the operators", Change::Apply(vec![account]))
 }
 
 /// Reports whether all roles and bindings that grant rights in a namespace are known.
@@ -91,11 +91,11 @@ fn lacks_rights(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, account: &Accou
         return None;
     }
     let names = listed(wanted_by.iter().map(|object| format!("{} {}", object.gvk.kind, object.name)));
-    let message = format!("ServiceAccount {} lacks rights for {names}: {}", account.name, listed(&told));
+    let message = format!("ServiceAccount {} lacks permissions for {names}: {}", account.name, listed(&told));
     let mut problem = Problem::new(&ACCOUNT_LACKS_RIGHTS, group.json, message).also([account_ref(owner.0, owner.1)]);
     problem.also.extend(wanted_by);
     Some(problem.propose(
-        "grant it these rights, if it is intended to install them",
+        "grant it these permissions, if it is intended to install them",
         Change::Apply(roles(look, account, &lacking)),
     ))
 }

@@ -246,10 +246,10 @@ pub(super) static ACCOUNT_MISSING: Rule = Rule {
     name: "service-account-missing",
     severity: Severity::Error,
     summary: "The ServiceAccount of an OperatorGroup does not exist",
-    why: "With spec.serviceAccountName, operators are installed with the rights of that ServiceAccount. Until it exists, nothing is \
+    why: "With spec.serviceAccountName, operators are installed with the permissions of that ServiceAccount. Until it exists, nothing is \
           installed, and changes of the targets are not applied.",
     example: "spec: {serviceAccountName: installer}               # and no ServiceAccount of that name in the namespace",
-    fix: "create the ServiceAccount, with the rights to install the operators.",
+    fix: "create the ServiceAccount, with the permissions to install the operators.",
     here: &[kind::SERVICE_ACCOUNT],
     everywhere: &[],
     reads: &[],
@@ -259,11 +259,11 @@ pub(super) static ACCOUNT_LACKS_RIGHTS: Rule = Rule {
     code: "OG012",
     name: "service-account-rights",
     severity: Severity::Error,
-    summary: "The ServiceAccount of an OperatorGroup lacks rights to install its members",
-    why: "InstallPlans are executed, and the Deployments of ClusterServiceVersions are created, with its rights. Forbidden requests fail, \
-          one object after the other. The finding lists the rights that are missing for incomplete InstallPlans and for missing \
-          Deployments. To create a Role, the ServiceAccount also needs all rights that the Role grants.",
-    example: "spec: {serviceAccountName: installer}               # without any rights",
+    summary: "The ServiceAccount of an OperatorGroup lacks permissions to install its members",
+    why: "InstallPlans are executed, and the Deployments of ClusterServiceVersions are created, with its permissions. Forbidden requests \
+          fail, one object after the other. The finding lists the permissions that are missing for incomplete InstallPlans and for \
+          missing Deployments. To create a Role, the ServiceAccount also needs all permissions that the Role grants.",
+    example: "spec: {serviceAccountName: installer}               # without any permissions",
     fix: "apply the printed Role, if the ServiceAccount is intended to install these operators.",
     here: &[kind::INSTALL_PLAN, kind::ROLE, kind::ROLE_BINDING, kind::DEPLOYMENT],
     everywhere: &[kind::CLUSTER_ROLE, kind::CLUSTER_ROLE_BINDING],
@@ -362,8 +362,8 @@ pub(super) static ORPHANED_GROUP_ROLE: Rule = Rule {
     name: "orphaned-group-role",
     severity: Severity::Warning,
     summary: "A ClusterRole belongs to an OperatorGroup that does not exist",
-    why: "Every OperatorGroup has three ClusterRoles, olm.og.NAME.admin-…, -edit- and -view-, which grant users rights on the APIs of its \
-          operators. OLM deletes them with the group while it is running. Users that are still bound to them keep the rights.",
+    why: "Every OperatorGroup has three ClusterRoles, olm.og.NAME.admin-…, -edit- and -view-, which grant users permissions on the APIs of \
+          its operators. OLM deletes them with the group while it is running. Users that are still bound to them keep the permissions.",
     example: "kind: ClusterRole\nmetadata:\n  name: olm.og.all.admin-5UD4U2IfBGbw51Qy2Jaefk1uawvkj2OJILlc3w\n  \
               labels: {olm.owner: all, olm.owner.namespace: garden, olm.owner.kind: OperatorGroup}",
     fix: "delete it, and the bindings to it.",
@@ -378,7 +378,7 @@ pub(super) static ORPHANED_RIGHTS: Rule = Rule {
     severity: Severity::Warning,
     summary: "Roles or bindings belong to a ClusterServiceVersion that does not exist",
     why: "OLM copies the Roles of an operator to the namespaces that it watches, or creates ClusterRoles from them, and deletes them with \
-          the operator. Leftover bindings grant rights to a ServiceAccount, which another user may create again.",
+          the operator. Leftover bindings grant permissions to a ServiceAccount, which another user may create again.",
     example: "kind: Role\nmetadata:\n  namespace: field\n  labels: {olm.copiedFrom: garden, olm.owner: rose.v1, \
               olm.owner.namespace: field, olm.owner.kind: ClusterServiceVersion}",
     fix: "delete it.",

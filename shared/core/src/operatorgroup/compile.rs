@@ -203,6 +203,9 @@ fn unfit(mode: InstallMode, namespace: &str, given: &BTreeSet<String>) -> Refuse
         _ => format!("{mode} {means}: not {}", names.join(", ")),
     };
     let hint = match InstallMode::for_targets(namespace, given) {
+        None if mode == InstallMode::SingleNamespace => {
+            "specify the namespace to watch: --target-namespaces NAMESPACE".to_owned()
+        }
         None => "specify the namespaces to watch: --target-namespaces A,B".to_owned(),
         Some(other) => format!("for these namespaces use --install-mode {other}"),
     };

@@ -286,13 +286,13 @@ pub enum Reason {
         message: String,
     },
     /// The image of a bundle was not provided to a simulation, and cannot be pulled.
-    #[error("bundle {bundle} needs {needs}, which does not exist")]
+    #[error("bundle {bundle}: {needs}")]
     BundleNotGiven {
         /// Name of its ClusterServiceVersion.
         bundle: String,
         /// The image.
         image: String,
-        /// What has to be provided.
+        /// What was not provided.
         needs: String,
     },
     /// Something that an object refers to does not exist.
@@ -403,6 +403,13 @@ fn mend(message: &str) -> Option<&'static str> {
         }
         _ => return None,
     })
+}
+
+/// Returns name and namespace of the CatalogSource that does not exist according to a message of the resolver.
+fn missing_catalog(message: &str) -> Option<(&str, &str)> {
+    let (_, catalog) = message.split_once("no operators found from catalog ")?;
+    let (name, place) = catalog.split_once(" in namespace ")?;
+    Some((name, place.split_once(" referenced by ")?.0))
 }
 
 /// Returns the hint for a failure of an InstallPlan: to fix its cause, or to remove the bundle whose step failed.
@@ -522,17 +529,18 @@ impl Reason {
                 format!("to see the causes in its Events, run kubectl -n {namespace} describe installplan {name}")
             }
             Self::RightsMissing { namespace, name, .. } => format!(
-                "bind the ServiceAccount to a Role or ClusterRole with these rights (to grant rights, it needs to have them itself, or the verbs \
-                 escalate and bind for the bundle's roles), or remove serviceAccountName from the OperatorGroup; to see its rights, run \
-                 kubectl auth can-i --list --as {}",
+                "bind the ServiceAccount to a Role or ClusterRole with these permissions (to grant permissions, it needs to have them \
+                 itself, or the verbs escalate and bind for the bundle's roles), or remove serviceAccountName from the OperatorGroup; \
+                 to see its permissions, run kubectl auth can-i --list --as {}",
                 word(&format!("system:serviceaccount:{namespace}:{name}"))
             ),
+            Self::BundleNotGiven { image, .. } => format!("--bundle-image {image}=PATH"),
             Self::BundleUnpackFailed { image, .. } => {
                 let image = format!("docker://{image}");
                 format!("to check whether the image can be pulled, run skopeo inspect {}; it is retried automatically", word(&image))
             }
             Self::CsvFailed { why, .. } if why == reason::NO_RETRY => {
-                "grant the rights that the message names; it is retried when a Role, RoleBinding or ServiceAccount of the namespace changes"
+                "grant the permissions that the message names; it is retried when a Role, RoleBinding or ServiceAccount of the namespace changes"
                     .to_owned()
             }
             Self::ApisUnknown { .. } => {
@@ -542,12 +550,13 @@ impl Reason {
                 "inspect the object with kubectl get -o yaml, and correct or delete it".to_owned()
             }
             Self::Panicked { .. } => "this is a bug in kubectl-olm; please report it with the log".to_owned(),
-            Self::Unsatisfiable { message, .. } if message.contains("no operators found from catalog ") => {
-                "create that CatalogSource, or serve a directory instead: --catalog NAME[.NAMESPACE]=DIR"
-                    .to_owned()
+            Self::Unsatisfiable { message, .. } => {
+                let (name, namespace) = missing_catalog(message)?;
+                format!(
+                    "create CatalogSource {namespace}/{name}, or serve a directory instead: --catalog {name}.{namespace}=DIR"
+                )
             }
-            Self::Unsatisfiable { .. }
-            | Self::StatusWaits { .. }
+            Self::StatusWaits { .. }
             | Self::NamespaceTerminating { .. }
             | Self::BundleUnpacking { .. }
             | Self::RequirementsNotMet { .. }
@@ -557,7 +566,6 @@ impl Reason {
             | Self::WaitsForCsv { .. }
             | Self::Invalid { .. }
             | Self::Ignored { .. }
-            | Self::BundleNotGiven { .. }
             | Self::Missing { .. }
             | Self::Refused { .. } => return None,
         })

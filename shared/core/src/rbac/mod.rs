@@ -1,6 +1,6 @@
 //! The RBAC permissions of a ServiceAccount, and whether they cover a rule of a ClusterServiceVersion.
 //!
-//! *Guarantees*: matches like OLM's evaluator (olm-behaviour/csv.md#rights-evaluation), which differs from that of
+//! *Guarantees*: matches like OLM's evaluator (olm-behaviour/csv.md#permissions-evaluation), which differs from that of
 //! Kubernetes in two ways: the user has no groups, so that bindings to `system:serviceaccounts` are ignored, and `pods/log`
 //! is compared as a whole, so that a grant of `*/log` does not cover it.
 
@@ -18,7 +18,7 @@ pub use self::escalation::{described, escalation};
 pub use self::granted::{Granted, Work};
 
 /// Returns whether the permissions of ServiceAccounts in the namespace of an object have changed since it was written
-/// (olm-behaviour/processes.md#rights-changed). The resource versions of one etcd are in the order of writes.
+/// (olm-behaviour/processes.md#permissions-changed). The resource versions of one etcd are in the order of writes.
 pub fn changed_since(world: &Reader<'_>, object: &Value) -> bool {
     let kinds = [&kind::ROLE, &kind::ROLE_BINDING, &kind::SERVICE_ACCOUNT];
     let namespace = object::namespace(object);

@@ -549,7 +549,9 @@ impl Simulation {
             Action::Ask(Question::Unpack { image, begun }) => {
                 let nothing = || {
                     let reference = &image.image;
-                    Unpacked::NotGiven(format!("the content of image {reference} (--bundle-image {reference}=PATH)"))
+                    Unpacked::NotGiven(format!(
+                        "the content of image {reference} was not provided; --simulate pulls no images"
+                    ))
                 };
                 let unpacked = self.bundles.get(&image.image).cloned().unwrap_or_else(nothing);
                 let fact = Fact::Bundle(begun.clone().end(now, unpacked));

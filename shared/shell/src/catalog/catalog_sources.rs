@@ -155,7 +155,7 @@ impl Lister<'_> {
             namespace => format!("namespace {namespace}"),
         };
         CliError::new(ErrorKind::Api, format!("there is no CatalogSource {name:?} in {place}")).hint(format!(
-            "to list a package, add a catalog, as in kubectl olm catalog list {name} catalogsource/NAMESPACE/NAME"
+            "to list a package of a catalog, also pass the catalog: kubectl olm catalog list {name} ./catalog"
         ))
     }
 

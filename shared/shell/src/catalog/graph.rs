@@ -442,7 +442,8 @@ impl fmt::Display for Way<'_> {
             None if to.is_some() => writeln!(f, "reached after {count}"),
             None => writeln!(f, "reached the channel head after {count}"),
             Some(because) => {
-                writeln!(f, "no further update: {}", one_line(because))?;
+                let already = because.contains(" has no update: ");
+                writeln!(f, "{}{}", if already { "" } else { "no further update: " }, one_line(because))?;
                 if others.is_empty() {
                     Ok(())
                 } else {

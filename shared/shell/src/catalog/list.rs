@@ -38,6 +38,9 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
             None => outcome = Outcome::Negative,
         }
     }
+    if found.is_empty() && outcome == Outcome::Negative && options.list.wants_table() {
+        return Ok(outcome);
+    }
     if options.packages.is_empty() {
         found.extend(load.snapshot.packages().values());
     }

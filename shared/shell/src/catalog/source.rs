@@ -102,6 +102,19 @@ impl fmt::Display for Ref {
     }
 }
 
+/// How many packages of a catalog are named if a package is not found.
+const NAMED: usize = 10;
+
+/// Returns the error for an image that cannot be read. A name without a registry host may be a mistyped path.
+fn unread_image(error: CliError, reference: &str) -> CliError {
+    match reference.split_once('/') {
+        Some((host, _)) if host != "localhost" && !host.contains(['.', ':']) => {
+            error.hint("no file or directory has this name; write ./PATH for a directory")
+        }
+        _ => error,
+    }
+}
+
 /// A catalog that was read.
 pub(super) struct Source {
     pub(super) catalog: CatalogIndex,
@@ -180,9 +193,14 @@ impl OpenCatalog {
         if found.is_none() {
             let is_broken = self.load.set_aside.contains(name);
             let why = if is_broken {
-                "is invalid; for the reasons, run kubectl olm catalog validate"
+                "is invalid; for the reasons, run kubectl olm catalog validate".to_owned()
             } else {
-                "is not in the catalog"
+                let names: Vec<&str> = self.load.snapshot.packages().keys().take(NAMED + 1).map(|n| &**n).collect();
+                match names.len() {
+                    0 => "is not in the catalog, which has no packages".to_owned(),
+                    n if n > NAMED => format!("is not in the catalog; its packages: {}, …", names[..NAMED].join(", ")),
+                    _ => format!("is not in the catalog; its packages: {}", names.join(", ")),
+                }
             };
             printer.talk(format_args!("package {name:?} {why}"));
         }
@@ -234,7 +252,11 @@ impl Reader<'_> {
                 self.stream(named, What::detect(&head), Cursor::new(head).chain(stdin))?;
             }
             Ref::Layout(path) => self.image(&Location::Layout { path: path.clone(), name: None }, "")?,
-            Ref::Image(reference) => self.image(&reference.parse()?, reference)?,
+            Ref::Image(reference) => {
+                let location: Location =
+                    reference.parse().map_err(|error: image::Error| unread_image(error.into(), reference))?;
+                self.image(&location, reference)?;
+            }
             Ref::CatalogSource(source) => match catalog_sources::read(source, self.images)? {
                 Fetched::Snapshot(snapshot) => self.snapshot(named, &snapshot)?,
                 Fetched::Image(image) => self.content(&image.0, "", image.1)?,
@@ -248,7 +270,8 @@ impl Reader<'_> {
     }
 
     fn image(&mut self, location: &Location, reference: &str) -> Result<(), CliError> {
-        let content = image::pull_blocking(location, Wanted::Any, self.images)?;
+        let content = image::pull_blocking(location, Wanted::Any, self.images)
+            .map_err(|error| unread_image(error.into(), reference))?;
         self.content(location, reference, content)
     }
 

@@ -97,7 +97,7 @@ fn all_findings_and_the_valid_packages() {
         "error: channel \"c\" of package \"weed\": channel must contain at least one bundle [unknown-default-channel]";
     let hint = "set defaultChannel to one of the existing channels: \"d\"";
     assert_eq!(out, format!("{}:1: {finding}\n  hint: {hint}\n", place.display()));
-    assert_eq!(err, "2 packages with 4 bundles, 1 package invalid: 1 finding\n");
+    assert_eq!(err, "2 valid packages with 4 bundles, 1 invalid package: 1 finding\n");
     let (_, out, _) = validated(refs, Format::Json, false);
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&json["passed"], &json["setAside"][0], &json["packages"]), (&false.into(), &"weed".into(), &2.into()));

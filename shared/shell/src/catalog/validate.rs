@@ -37,6 +37,9 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let passed = !load.findings.iter().any(is_refused);
     let served = load.snapshot.packages().len();
     let bundles = load.snapshot.bundle_count();
+    if served == 0 && load.set_aside.is_empty() && load.findings.is_empty() {
+        printer.warn("no package found; templates are rendered with: kubectl olm catalog render");
+    }
     if options.format == Format::Text {
         Report { findings: &load.findings, about: &[] }.text(printer)?;
         let set_aside = load.set_aside.iter().filter(|p| !p.is_empty()).count();
@@ -58,11 +61,14 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
 
 fn summary(packages: usize, bundles: usize, set_aside: usize, findings: usize, passed: bool) -> String {
     let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-    let what = format!("{} with {}", count(packages, "package"), count(bundles, "bundle"));
-    let aside = if set_aside == 0 { String::new() } else { format!(", {} invalid", count(set_aside, "package")) };
+    let bundles = count(bundles, "bundle");
+    let what = match set_aside {
+        0 => format!("{} with {bundles}", count(packages, "package")),
+        n => format!("{} with {bundles}, {}", count(packages, "valid package"), count(n, "invalid package")),
+    };
     match (findings, passed) {
         (0, _) => format!("{what}: no findings"),
         (n, true) => format!("{what}: valid, {}", count(n, "finding")),
-        (n, false) => format!("{what}{aside}: {}", count(n, "finding")),
+        (n, false) => format!("{what}: {}", count(n, "finding")),
     }
 }

@@ -223,6 +223,7 @@ pub enum LogFormat {
 
 /// The amount and format of logging.
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[command(next_help_heading = "Common options")]
 pub struct LogFlags {
     /// Verbosity of the log: 0 warnings and errors, 2 events, 4 details, 6 and higher every request [default: 0, or 2
     /// for commands that run until they are stopped]
@@ -290,7 +291,8 @@ pub struct YesFlag {
 /// Whether a change is only a dry run.
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DryRunFlag {
-    /// Print what would be done; change nothing: client sends no request, server submits a dry run request
+    /// Print what would be done; change nothing: client sends no request, server submits a dry run request. Without a
+    /// value: client
     #[arg(long, value_enum, default_value_t, value_name = "HOW", num_args = 0..=1, default_missing_value = "client", require_equals = true)]
     pub dry_run: DryRun,
 }

@@ -114,7 +114,7 @@ async fn emit(options: &Options, printer: &mut Printer) -> Result<Outcome, CliEr
         }
     } else if wanted.service_account.is_some() {
         printer.talk(
-            "The rights that the ServiceAccount needs depend on the operator: specify it with --bundle or --package",
+            "The permissions that the ServiceAccount needs depend on the operator: specify it with --bundle or --package",
         );
     }
     objects.push(group);
@@ -251,7 +251,7 @@ impl Rights<'_> {
         }
         let rbac = &explanation.rbac;
         let mut lines = vec![format!(
-            "{} as {mode}: these rights are granted by OLM, not by this manifest.",
+            "{} as {mode}: these permissions are granted by OLM, not by this manifest.",
             object::name(&self.known.csv)
         )];
         let accounts: BTreeSet<&str> = rbac.gained.iter().map(|right| right.account.as_str()).collect();
@@ -261,7 +261,7 @@ impl Rights<'_> {
             lines.extend(rights.map(|right| format!("  {}", explain::right(right))));
         }
         if !rbac.aggregated.is_empty() {
-            lines.push("Users with one of these ClusterRoles get rights on the APIs of the operator:".to_owned());
+            lines.push("Users with one of these ClusterRoles get permissions on the APIs of the operator:".to_owned());
             lines.extend(rbac.aggregated.iter().map(|role| format!("  {role}")));
         }
         lines.push(String::new());
@@ -273,7 +273,7 @@ impl Rights<'_> {
 fn untold(explanation: &Explanation) -> CliError {
     let why = summary(explanation);
     CliError::input(format!(
-        "the required rights cannot be determined, because the operator would not be installed: {}",
+        "the required permissions cannot be determined, because the operator would not be installed: {}",
         why.trim_end()
     ))
     .hint("the dependencies of the operator must be known, too; add their catalog with --catalog NAME=DIR")

@@ -115,8 +115,11 @@ pub(super) async fn content(
 
 fn not_offered(wanted: &str, catalogs: &BTreeMap<(String, String), Arc<Snapshot>>, seen: &ClusterState) -> CliError {
     let names: Vec<String> = catalogs.keys().map(|(namespace, name)| format!("{namespace}/{name}")).collect();
-    let known = if names.is_empty() { "there are no catalogs".to_owned() } else { names.join(", ") };
-    let error = CliError::input(format!("no known catalog has {wanted}: {known}"));
+    let known = match &names[..] {
+        [] => "there are no catalogs".to_owned(),
+        names => format!("catalogs searched: {}", names.join(", ")),
+    };
+    let error = CliError::input(format!("{wanted} not found; {known}"));
     match seen.gaps.first() {
         Some(gap) => error.hint(gap.to_string()),
         None => error.hint("specify a catalog with --catalog NAME=DIR; kubectl olm catalog list prints its packages"),

@@ -1,7 +1,7 @@
 //! The events of a simulation or a cluster, as text: each cause, and below it what it changed.
 //!
 //! ```text
-//!   0.010s  resolution of namespace garden
+//!   0.010s  Resolution (namespace garden)
 //!             created InstallPlan install-qq9ck
 //!             Subscription rose: UpgradePending rose.v1.0.0
 //!   2.140s  copies of ClusterServiceVersion garden/rose.v1.0.0, until 9.310s
@@ -94,7 +94,7 @@ struct Reported {
 
 impl ChangeLog {
     pub(super) fn from(began: Timestamp) -> Self {
-        Self { began, users: "given", last: BTreeMap::new(), entries: Vec::new(), current: 0 }
+        Self { began, users: "applied from files", last: BTreeMap::new(), entries: Vec::new(), current: 0 }
     }
 
     /// Returns the log of a cluster, which other clients change as well.
@@ -255,7 +255,7 @@ impl Cause {
         };
         let subject = path(namespace, name, only);
         match controller {
-            Controller::Resolution => format!("resolution of namespace {subject}"),
+            Controller::Resolution => format!("Resolution (namespace {subject})"),
             Controller::Namespace => format!("labels of namespace {subject}"),
             Controller::CopiedCsv => format!("copies of ClusterServiceVersion {subject}"),
             Controller::Adoption => format!("component labels of {subject}"),

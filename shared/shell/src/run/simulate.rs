@@ -69,8 +69,11 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
         }
         None => {
             printer.data(&change_log)?;
-            printer.line("")?;
-            printer.data(final_states::table(simulation.planner().world(), usize::MAX, &BTreeSet::new()))?;
+            let states = final_states::table(simulation.planner().world(), usize::MAX, &BTreeSet::new());
+            if !states.is_empty() {
+                printer.line("")?;
+                printer.data(states)?;
+            }
         }
     }
     if !settled {

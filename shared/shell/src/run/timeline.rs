@@ -239,7 +239,7 @@ mod tests {
             [
                 "other clients",
                 "created Subscription garden/rose",
-                "resolution of namespace garden",
+                "Resolution (namespace garden)",
                 "Subscription garden/rose: UpgradePending rose.v1",
             ]
         );

@@ -85,10 +85,10 @@ fn every_change_is_reported() {
 
 Stranded, without the update path to the head that they had:
   rose, channel stable: rose.v1.0.0
-    because nothing in channel stable replaces or skips it, and no skipRange covers 1.0.0
+    because no entry in channel stable replaces or skips it, and no skipRange covers 1.0.0
     alternative: channel fast
   rose, channel stable: rose.v1.1.0
-    because nothing in channel stable replaces or skips it, and no skipRange covers 1.1.0
+    because no entry in channel stable replaces or skips it, and no skipRange covers 1.1.0
     alternative: channel fast
 ";
     assert_eq!(Diff::new(&old, &new, None).to_string(), said);

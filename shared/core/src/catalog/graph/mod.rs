@@ -106,7 +106,7 @@ impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Head => f.write_str("it is the head of the channel"),
-            Self::Stuck { at, because } => write!(f, "{at} is a dead end: {because}"),
+            Self::Stuck { at, because } => write!(f, "{at} has no update: {because}"),
             Self::Circle { at } => write!(f, "the updates form a cycle that returns to {at}"),
         }
     }
@@ -224,7 +224,7 @@ impl<'a> Graph<'a> {
             Some(version) => format!(", and no skipRange covers {version}"),
             None => ", and a skipRange cannot cover an unknown version".to_owned(),
         };
-        format!("nothing in channel {} replaces or skips it{ranges}", self.channel.name)
+        format!("no entry in channel {} replaces or skips it{ranges}", self.channel.name)
     }
 
     fn mark_arrivals(&mut self) {

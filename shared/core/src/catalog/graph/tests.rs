@@ -63,11 +63,11 @@ fn updates_lead_to_the_entry_nearest_to_the_head() {
 fn stranded_versions_have_a_reason() {
     let channel = channel("stable", &GARDEN);
     let graph = Graph::new(&channel);
-    let why = "rose.v1.0.1 is a dead end: rose.v1.2.1 skips it, but OLM never chooses it, because rose.v2.0.0 skips \
+    let why = "rose.v1.0.1 has no update: rose.v1.2.1 skips it, but OLM never chooses it, because rose.v2.0.0 skips \
                rose.v1.2.1 in turn";
     assert_eq!(walked(&graph, "rose.v1.0.1"), (Vec::new(), why.to_owned()));
     let why =
-        "rose.v3.0.0 is a dead end: nothing in channel stable replaces or skips it, and no skipRange covers 3.0.0";
+        "rose.v3.0.0 has no update: no entry in channel stable replaces or skips it, and no skipRange covers 3.0.0";
     assert_eq!(walked(&graph, "rose.v3.0.0"), (Vec::new(), why.to_owned()));
     let stranded: Vec<&str> = graph.nodes().iter().filter(|n| !n.arrives).map(|n| n.name).collect();
     assert_eq!(stranded, ["rose.v1.0.1"]);
@@ -103,7 +103,7 @@ fn a_channel_that_opm_accepts_and_olm_cannot_order() {
     let (hops, end) = walked(&graph, "rose.v1.0.0");
     assert_eq!(hops, Vec::<String>::new());
     assert!(
-        end.starts_with("rose.v1.0.0 is a dead end: OLM chooses nothing from this channel: a cycle exists"),
+        end.starts_with("rose.v1.0.0 has no update: OLM chooses nothing from this channel: a cycle exists"),
         "{end}"
     );
 }

@@ -108,7 +108,7 @@ fn an_install_without_permissions_fails_until_permissions_change() {
     let failed = member("Failed", "InstallComponentFailedNoRetry");
     let stays = plan_without_rights(&failed, &[group.clone(), role("4")], 3);
     assert_eq!((&stays.actions[..], stays.reasons.len()), (&[][..], 1));
-    assert!(stays.reasons[0].hint().unwrap().starts_with("grant the rights"));
+    assert!(stays.reasons[0].hint().unwrap().starts_with("grant the permissions"));
     for changed in [[group.clone(), role("10")], [versioned(group, "10"), role("4")]] {
         let again = plan_without_rights(&failed, &changed, 3);
         let [Action::UpdateStatus(pending)] = &again.actions[..] else { panic!("{again:?}") };

@@ -422,7 +422,7 @@ fn missing_rights_of_service_accounts_are_reported() {
     let problem = only(&text);
     assert_eq!(
         problem.message,
-        "ServiceAccount installer lacks rights for InstallPlan install-a and ClusterServiceVersion rose.v1: \
+        "ServiceAccount installer lacks permissions for InstallPlan install-a and ClusterServiceVersion rose.v1: \
          create clusterroles.rbac.authorization.k8s.io in the cluster, create deployments.apps in namespace garden, \
          create roles.rbac.authorization.k8s.io in namespace garden and grant get pods in namespace garden"
     );

@@ -111,7 +111,7 @@ fn unexplained(error: &Error, seen: &ClusterState) -> CliError {
             if catalogs.is_empty() && seen.api().is_none() {
                 told.hint("specify a catalog with --catalog NAME[.NAMESPACE]=DIR")
             } else {
-                told.hint("kubectl olm catalog list prints the packages of a catalog; --catalog NAME[.NAMESPACE]=DIR replaces one")
+                told.hint("use --catalog NAME[.NAMESPACE]=DIR to add or replace a catalog")
             }
         }
     }

@@ -135,7 +135,7 @@ async fn may(api: &Api, right: &Right) -> May {
         Ok(review) if object::at(&review, &["status", "allowed"]) == &Value::Bool(true) => May::Yes,
         Ok(_) => May::No,
         Err(refusal) if refusal.is_forbidden() && account.is_some() => May::Unknown(format!(
-            "not allowed to impersonate ServiceAccount {}, whose rights are used to execute the plan",
+            "not allowed to impersonate ServiceAccount {}, whose permissions are used to execute the plan",
             right.owner()
         )),
         Err(refusal) => May::Unknown(format!("the API server does not report permissions: {}", refusal.message)),
@@ -224,7 +224,7 @@ impl std::fmt::Display for Missing {
             sentences.push(format!("not allowed to {}", named(rights.iter().map(ToString::to_string))));
         }
         if !grants.is_empty() {
-            sentences.push(format!("not allowed to grant the rights in {}", named(grants.iter().cloned())));
+            sentences.push(format!("not allowed to grant the permissions in {}", named(grants.iter().cloned())));
         }
         f.write_str(&sentences.join("; "))
     }

@@ -138,8 +138,12 @@ pub fn summary(explanation: &Explanation) -> String {
     text
 }
 
-fn title(Explanation { namespace, plan, .. }: &Explanation) -> String {
+fn title(explanation: &Explanation) -> String {
+    let Explanation { namespace, plan, .. } = explanation;
     let Plan { name, exists, phase, approval, approved, .. } = plan;
+    if approval.is_empty() && explanation.verdict.result == Outcome::Unknown {
+        return format!("Cannot determine whether an InstallPlan would be created in namespace {namespace}");
+    }
     if approval.is_empty() {
         return format!("No InstallPlan would be created in namespace {namespace}");
     }
@@ -163,6 +167,7 @@ fn verdict_line(explanation: &Explanation) -> &'static str {
         Outcome::Safe if explanation.plan.approval.is_empty() => "Nothing to do:",
         Outcome::Safe => "Safe: the plan would succeed.",
         Outcome::NeedsDecision => "Needs review: the plan would succeed, but these effects need a decision:",
+        Outcome::Unknown if explanation.plan.approval.is_empty() => "Unknown:",
         Outcome::Unknown => "Unknown: whether the plan would succeed cannot be determined:",
         Outcome::WouldFail if explanation.plan.approval.is_empty() => "No InstallPlan can be created:",
         Outcome::WouldFail => "The plan would fail:",
@@ -223,7 +228,7 @@ fn verdict(explanation: &Explanation) -> Section {
         let line = if explanation.plan.approval.is_empty() {
             "Everything that was requested is installed."
         } else {
-            "All objects can be created, and no privileged rights are gained."
+            "All objects can be created, and no privileged permissions are gained."
         };
         return Section {
             items: vec![Item::new(line)],
@@ -402,7 +407,7 @@ fn rights(explanation: &Explanation, details: bool) -> Section {
                 marked.iter().take(shown).map(|right| format!("{RISK}{}", render_right(right))).collect();
             let more = marked.len().saturating_sub(shown);
             if more > 0 {
-                under.push(format!("{RISK}and {more} more privileged rights"));
+                under.push(format!("{RISK}and {more} more privileged permissions"));
             }
             match ordinary.len() {
                 0 => {}
@@ -410,7 +415,7 @@ fn rights(explanation: &Explanation, details: bool) -> Section {
                     under.extend(ordinary.iter().map(|right| render_right(right)));
                 }
                 1 => under.push("and 1 unprivileged right".to_owned()),
-                n => under.push(format!("{}{n} unprivileged rights", if marked.is_empty() { "" } else { "and " })),
+                n => under.push(format!("{}{n} unprivileged permissions", if marked.is_empty() { "" } else { "and " })),
             }
             items.push(Item { line: format!("{account} {word}"), under, ..Item::default() });
         }
@@ -422,7 +427,7 @@ fn rights(explanation: &Explanation, details: bool) -> Section {
             format!("{n} ClusterRoles for users change: aggregated to admin, edit and view, or of an OperatorGroup");
         items.push(Item { line, under, ..Item::default() });
     }
-    let title = if rbac.escalates { "Rights (! privileged):" } else { "Rights:" };
+    let title = if rbac.escalates { "Permissions (! privileged):" } else { "Permissions:" };
     Section { items, ..Section::new(title) }
 }
 

@@ -86,6 +86,7 @@ fn nothing(answer: &Answer<'_, '_>, cluster: &ClusterState) -> String {
             };
             format!("{} {verb} no namespace in common with {others}", listed(&names))
         }
+        (None, _) if answer.all.scopes().len() == 1 => "1 OperatorGroup, nothing to compare".to_owned(),
         (None, _) => format!("None of {} OperatorGroups have a namespace in common", answer.all.scopes().len()),
     }
 }

@@ -60,7 +60,7 @@ Namespace garden:
           created Service rose
           Installing (Because): waiting for the gardener, who is on the way and will water it,
             waiting for the gardener, who is on the way and will water it,
-61.000s  resolution of namespace garden
+61.000s  Resolution (namespace garden)
            deleted Service rose
 "
     );
@@ -120,7 +120,7 @@ fn equal_changes_of_many_objects_are_combined() {
     assert_eq!(
         change_log.to_string(),
         "\
-0.000s  given
+0.000s  applied from files
           created Namespace tenant-0
           created Namespace tenant-1
           created Namespace tenant-2
