@@ -13,7 +13,7 @@ use olm_shell::cli::flags::{ClusterFlags, DataFormat, DryRun, SourceFlags};
 use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::image;
-use olm_shell::operatorgroup::compile::{self, InstallMode, Wanted};
+use olm_shell::operatorgroup::compile::{self, InstallMode, PartialGroupRequest};
 use olm_shell::operatorgroup::create::{self, Given};
 use olm_shell::operatorgroup::operator::Operator;
 use olm_shell::operatorgroup::{delete, intersect};
@@ -72,7 +72,7 @@ impl User {
 
     /// Creates a group with this name and these targets.
     fn creates(&self, namespace: &str, name: &str, targets: &[&str]) -> Asked {
-        asked(self, |printer| create::run(&self.creation(namespace, wish(name, targets)), printer))
+        asked(self, |printer| create::run(&self.creation(namespace, request(name, targets)), printer))
     }
 
     fn deletion(&self, namespace: &str) -> delete::Options {
@@ -91,8 +91,8 @@ impl User {
     }
 }
 
-fn wish(name: &str, targets: &[&str]) -> Given {
-    Given::Wish(Wanted {
+fn request(name: &str, targets: &[&str]) -> Given {
+    Given::Request(PartialGroupRequest {
         name: Some(name.to_owned()),
         namespace: None,
         mode: None,
@@ -216,7 +216,7 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     // 3.2: a compiled group, after a dry run.
     kubectl.namespace("apps");
     for (dry_run, note) in [(DryRun::Client, "created (dry run)"), (DryRun::Server, "created (server dry run)")] {
-        let options = create::Options { dry_run, ..admin.creation("apps", wish("apps", &[])) };
+        let options = create::Options { dry_run, ..admin.creation("apps", request("apps", &[])) };
         let (answer, text, talk) = asked(admin, |printer| create::run(&options, printer));
         assert_eq!((answer, text.contains(note)), (Ok(Outcome::Done), true), "{text}{talk}");
     }
@@ -246,7 +246,7 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
         let place = format!("apps-{name}");
         // A document describes the group, even if its namespace is created with it.
         let (dry_run, output) = (DryRun::Client, "json".parse().unwrap());
-        let options = create::Options { dry_run, output, yes: true, ..admin.creation("apps", wish(name, targets)) };
+        let options = create::Options { dry_run, output, yes: true, ..admin.creation("apps", request(name, targets)) };
         let (_, text, talk) = asked(admin, |printer| create::run(&options, printer));
         assert!(talk.contains(&format!("namespace/{place} created (dry run)")), "{talk}");
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["kind"], "OperatorGroup");
@@ -264,15 +264,17 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     {
         let place = format!("{there}-{}", targets.len());
         kubectl.namespace(&place);
-        let options =
-            create::Options { other_namespace: Some(place.clone()), ..admin.creation(there, wish("other", targets)) };
+        let options = create::Options {
+            other_namespace: Some(place.clone()),
+            ..admin.creation(there, request("other", targets))
+        };
         let (answer, text, talk) = asked(admin, |printer| create::run(&options, printer));
         assert_eq!(answer, Ok(Outcome::Done), "{talk}");
         assert_eq!(text, format!("operatorgroup.operators.coreos.com/other created in namespace {place}\n"));
     }
     let options = create::Options {
         other_namespace: Some("plain".to_owned()),
-        ..admin.creation("apps", wish("other", &["west"]))
+        ..admin.creation("apps", request("other", &["west"]))
     };
     let (answer, text, _) = asked(admin, |printer| create::run(&options, printer));
     assert_eq!((answer, text.contains("plain already")), (Ok(Outcome::Negative), true), "{text}");
@@ -433,8 +435,8 @@ fn odd_places(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     // An existing group is used, even if it differs from the requested one.
     kubectl.namespace("account");
     assert_eq!(admin.creates("account", "account", &[]).0, Ok(Outcome::Done));
-    let Given::Wish(wanted) = wish("account", &[]) else { panic!("expected a wish") };
-    let given = Given::Wish(Wanted { service_account: Some("installer".to_owned()), ..wanted });
+    let Given::Request(partial) = request("account", &[]) else { panic!("expected a request") };
+    let given = Given::Request(PartialGroupRequest { service_account: Some("installer".to_owned()), ..partial });
     let options = create::Options { output: "json".parse().unwrap(), ..admin.creation("account", given) };
     let (answer, text, talk) = asked(admin, |printer| create::run(&options, printer));
     assert_eq!(
@@ -447,7 +449,7 @@ fn odd_places(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     // Programs that expect an object receive nothing else.
     for output in ["json", "yaml", "name", "jsonpath={.metadata.name}"] {
         let options =
-            create::Options { output: output.parse().unwrap(), ..admin.creation("plain", wish("plain", &[])) };
+            create::Options { output: output.parse().unwrap(), ..admin.creation("plain", request("plain", &[])) };
         let (answer, text, talk) = asked(admin, |printer| create::run(&options, printer));
         assert_eq!((answer, text.as_str()), (Ok(Outcome::Negative), ""), "{output}");
         assert!(talk.contains("not created") && talk.contains("hint:"), "{talk}");
@@ -480,7 +482,7 @@ fn narrow_rights(plane: &ControlPlane, kubectl: &Kubectl) {
     assert_eq!(guest.creates("narrow", "narrow", &[]).0, Ok(Outcome::Done));
     let into = |place: &str, name: &str| {
         let other_namespace = Some(place.to_owned());
-        let options = create::Options { other_namespace, ..guest.creation("narrow", wish(name, &["east"])) };
+        let options = create::Options { other_namespace, ..guest.creation("narrow", request(name, &["east"])) };
         asked(&guest, |printer| create::run(&options, printer))
     };
     // The existence of the other namespace cannot be read, and it does not have to be created.
@@ -622,7 +624,7 @@ fn busy_servers_are_asked_again(plane: &ControlPlane, kubectl: &Kubectl) {
 fn compiled_groups_can_be_applied(kubectl: &Kubectl, admin: &User) {
     let market = concat!(env!("CARGO_MANIFEST_DIR"), "/quickstart/catalogs/market");
     kubectl.namespace("tea");
-    let wanted = Wanted {
+    let partial = PartialGroupRequest {
         name: None,
         namespace: Some("tea".to_owned()),
         mode: Some(InstallMode::OwnNamespace),
@@ -633,7 +635,7 @@ fn compiled_groups_can_be_applied(kubectl: &Kubectl, admin: &User) {
     let source = SourceFlags { catalogs: vec![format!("market={market}").parse().unwrap()], ..SourceFlags::default() };
     for format in [DataFormat::Yaml, DataFormat::Json] {
         let options = compile::Options {
-            wanted: wanted.clone(),
+            request: partial.clone(),
             source: source.clone(),
             images: image::Options::of_user(),
             rbac: true,

@@ -4,7 +4,7 @@ use olm_shell::cli::flags::{DataFormat, ImageFlags, SourceFlags};
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::operatorgroup::compile::{self, Options};
 
-use crate::wish::Wish;
+use crate::group_request::GroupRequestArguments;
 
 /// Generate the OperatorGroup that an operator needs.
 ///
@@ -23,7 +23,7 @@ use crate::wish::Wish;
 #[command(before_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    wish: Wish,
+    request: GroupRequestArguments,
     /// Also print the permissions that OLM grants to the operator, and to users of its APIs: as comments, or with -o
     /// json on stderr
     #[arg(long)]
@@ -54,7 +54,7 @@ const EXAMPLES: &str = "Examples:
 
 /// Generates the group.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Arguments { wish, rbac, output, source, images } = arguments;
-    let options = Options { wanted: wish.wanted(), source, images: images.options()?, rbac, format: output };
+    let Arguments { request, rbac, output, source, images } = arguments;
+    let options = Options { request: request.into_request(), source, images: images.options()?, rbac, format: output };
     compile::run(&options, printer)
 }

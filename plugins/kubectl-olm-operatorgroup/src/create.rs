@@ -6,7 +6,7 @@ use olm_shell::cli::flags::{DryRunFlag, ImageFlags, OutputFlags, SourceFlags, Ye
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::operatorgroup::create::{self, Given, Options};
 
-use crate::wish::Wish;
+use crate::group_request::GroupRequestArguments;
 
 /// Create an OperatorGroup, unless it conflicts with an existing one.
 ///
@@ -16,7 +16,7 @@ use crate::wish::Wish;
 #[command(before_help = EXAMPLES, after_help = TABLE)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    wish: Wish,
+    request: GroupRequestArguments,
     /// Manifest of the OperatorGroup, - for standard input; it is created unchanged and is managed by users
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     manifest: Option<PathBuf>,
@@ -66,15 +66,15 @@ const TABLE: &str = "What is done, depending on the groups of the namespace:
 
 /// Creates the group.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Arguments { wish, manifest, other_namespace, dry_run, yes, output, source, images } = arguments;
-    let namespace = wish.namespace.clone();
+    let Arguments { request, manifest, other_namespace, dry_run, yes, output, source, images } = arguments;
+    let namespace = request.namespace.clone();
     let given = match manifest {
-        Some(_) if !wish.is_empty() => {
+        Some(_) if !request.is_empty() => {
             return Err(CliError::usage("a group is either read from a manifest (-f) or generated")
                 .hint("leave out -f, or the flags that describe the group to generate"));
         }
         Some(file) => Given::Manifest(file),
-        None => Given::Wish(wish.wanted()),
+        None => Given::Request(request.into_request()),
     };
     let options = Options {
         given,

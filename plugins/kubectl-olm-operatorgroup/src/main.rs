@@ -3,9 +3,9 @@
 mod compile;
 mod create;
 mod delete;
+mod group_request;
 mod intersect;
 mod lint;
-mod wish;
 
 use std::process::ExitCode;
 

@@ -47,7 +47,7 @@ impl Status {
     /// Returns the refusal in a form that is safe to store and print, even from an untrusted server: truncated, and without
     /// control characters.
     #[must_use]
-    pub fn heard(self) -> Self {
+    pub fn sanitized(self) -> Self {
         let Self { code, reason, message } = self;
         let words = |text: &str| {
             let end = text.floor_char_boundary(LONGEST);
@@ -111,10 +111,10 @@ mod tests {
 
     #[test]
     fn messages_of_others_are_truncated_and_escaped() {
-        let heard = |message: &str| Status::new(403, "Forbidden", message).heard().message;
-        assert_eq!(heard("policy p:\n\n\tno \u{1b}]0;\u{202e}x"), "policy p:\n\n\tno \\u{1b}]0;\\u{202e}x");
-        assert_eq!(heard(&"a".repeat(LONGEST)), "a".repeat(LONGEST));
-        assert_eq!(heard(&"€".repeat(LONGEST)), format!("{}…", "€".repeat(LONGEST / 3)));
+        let sanitized = |message: &str| Status::new(403, "Forbidden", message).sanitized().message;
+        assert_eq!(sanitized("policy p:\n\n\tno \u{1b}]0;\u{202e}x"), "policy p:\n\n\tno \\u{1b}]0;\\u{202e}x");
+        assert_eq!(sanitized(&"a".repeat(LONGEST)), "a".repeat(LONGEST));
+        assert_eq!(sanitized(&"€".repeat(LONGEST)), format!("{}…", "€".repeat(LONGEST / 3)));
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub(super) fn serve(pods: &CatalogPods, world: &Reader<'_>, work: &mut Work<'_>)
         work.actions.push(Action::Create(wanted));
         return Err(take(work).finish(true));
     };
-    work.actions.extend(mend_account(account, source));
+    work.actions.extend(restore_account(account, source));
     let restricted = world
         .json(&kind::NAMESPACE, "", namespace)
         .and_then(|n| object::label(n, "pod-security.kubernetes.io/enforce"))
@@ -100,11 +100,11 @@ fn ensure(world: &Reader<'_>, work: &mut Work<'_>, kind: &GroupKind, wanted: Val
 
 /// Restores the label of a ServiceAccount that the CatalogSource owns. Its pull secrets may be edited by others. An account
 /// that existed before the CatalogSource is not changed: deleting the CatalogSource must not delete the account.
-fn mend_account(account: &Value, source: &Value) -> Option<Action> {
+fn restore_account(account: &Value, source: &Value) -> Option<Action> {
     let owners = Metadata::new(account).owner_references();
     let is_owned = owners.iter().any(|owner| object::text(owner, &["uid"]) == object::uid(source));
-    let is_mended = !is_owned || object::label(account, MANAGED) == Some("true");
-    (!is_mended).then(|| Action::label(account, json!({ MANAGED: "true" })))
+    let is_restored = !is_owned || object::label(account, MANAGED) == Some("true");
+    (!is_restored).then(|| Action::label(account, json!({ MANAGED: "true" })))
 }
 
 fn misses_label(known: &Value, wanted: &Value) -> bool {

@@ -217,8 +217,8 @@ fn finalize(world: &Reader<'_>, csv: Csv<'_>) -> Plan {
             plan
         };
     }
-    let mut actions = webhooks::retreat(world, csv);
-    actions.extend(serving::retreat(world, csv));
+    let mut actions = webhooks::disable_conversion(world, csv);
+    actions.extend(serving::remove_objects(world, csv));
     if !actions.is_empty() {
         return Plan::act(actions);
     }

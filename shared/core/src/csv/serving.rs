@@ -230,7 +230,7 @@ impl<'a> Server<'a> {
 
     /// Returns the removal of objects elsewhere when the ClusterServiceVersion is deleted: the permissions in kube-system,
     /// which OLM leaves.
-    fn retreat(self, world: &Reader<'_>) -> Option<Action> {
+    fn remove_objects(self, world: &Reader<'_>) -> Option<Action> {
         let [_, reader] = self.shared();
         let live = live(world, &reader).filter(|live| object::label(live, labels::MANAGED) == Some("true"))?;
         let others = others(live, self.csv.namespace());
@@ -324,12 +324,12 @@ pub(super) fn validity(world: &Reader<'_>, csv: Csv<'_>) -> Option<(Timestamp, T
 
 /// Returns the writes that remove what Kubernetes' garbage collector cannot, unless the replacing ClusterServiceVersion
 /// needs it.
-pub(super) fn retreat(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
+pub(super) fn remove_objects(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
     let replacements = siblings::replacements(world, csv);
     let is_taken_over = |server: &Server<'_>| {
         replacements.iter().any(|new| Server::all(*new).any(|other| other.name() == server.name()))
     };
-    Server::all(csv).filter(|server| !is_taken_over(server)).filter_map(|server| server.retreat(world)).collect()
+    Server::all(csv).filter(|server| !is_taken_over(server)).filter_map(|server| server.remove_objects(world)).collect()
 }
 
 /// Adds the certificate to the pods of a server: volumes, mounts, and the annotation that restarts them when it changes.

@@ -205,7 +205,7 @@ fn install_refusal<'w>(world: &Reader<'w>, key: &Key, now: Timestamp) -> Option<
 fn install_failure(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) -> Option<Step> {
     let is_forbidden = |r: &Refusal| r.status.is_forbidden() && r.target.gvk.kind == "Deployment";
     let refusal = install_refusal(world, key, now).filter(|r| !is_forbidden(r) || r.attempts >= FORBIDDEN_TRIES);
-    let why = webhooks::obstacle(world, csv).or_else(|| refusal.map(|r| r.status.message.clone()))?;
+    let why = webhooks::invalid_reason(world, csv).or_else(|| refusal.map(|r| r.status.message.clone()))?;
     if let Some(refusal) = refusal.filter(|r| is_forbidden(r)) {
         // Two layers of OLM add the prefix.
         let message = format!("install strategy failed: install strategy failed: {}", refusal.status.message);

@@ -84,7 +84,7 @@ pub(super) fn invalid(csv: Csv<'_>) -> Option<&'static str> {
 }
 
 /// Returns why the webhooks cannot be installed, independent of retries.
-pub(super) fn obstacle(world: &Reader<'_>, csv: Csv<'_>) -> Option<String> {
+pub(super) fn invalid_reason(world: &Reader<'_>, csv: Csv<'_>) -> Option<String> {
     let missing = |d: &&Value| Server::named(csv, d).is_none();
     if let Some(description) = csv.webhooks().iter().find(missing) {
         let deployment = object::text(description, &["deploymentName"]);
@@ -309,7 +309,7 @@ pub(super) fn check(world: &Reader<'_>, csv: Csv<'_>) -> Result<(), Broken> {
 
 /// Returns the writes that disable conversion when the converting ClusterServiceVersion is deleted, unless another one has
 /// taken over. Otherwise the custom resources could not even be deleted.
-pub(super) fn retreat(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
+pub(super) fn disable_conversion(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
     let replacements = siblings::replacements(world, csv);
     let is_taken_over = |crd: &str| replacements.iter().any(|new| conversions(*new).any(|(_, name)| name == crd));
     let is_ours = |description: &Value, crd: &Value| {

@@ -101,7 +101,7 @@ fn compared(trial: &Trial, copy: &ClusterCopy, live: &Value, desired: &Value) ->
 
 /// Returns the check of the existing custom resources against their new schemas. If no schema changes, the check only counts them.
 fn question(live: &Value, desired: &Value) -> SchemaCheck {
-    installplan::fitting(live, desired).unwrap_or_else(|| {
+    installplan::schema_check_of(live, desired).unwrap_or_else(|| {
         let crd = CustomResourceDefinition::new(live);
         let mut served: Vec<CrdVersion<'_>> = crd.served().collect();
         served.sort_by_key(|version| !version.is_stored());

@@ -1,7 +1,7 @@
 //! The writes of a plan, to be sent to an API server as dry runs (`dryRun=All`), and the evaluation of the responses.
 //!
 //! ```text
-//!   trial, objects --writes--> Write … (the caller sends dry runs) … Answer --hear--> objects as the server would persist them, verdict
+//!   trial, objects --writes--> Write … (the caller sends dry runs) … Answer --add_results--> objects as the server would persist them, verdict
 //! ```
 //!
 //! *Guarantee*: the hash of an explanation covers what the plan would do; responses do not change it. *Caveats*: the caller's rights
@@ -43,7 +43,7 @@ pub enum Answer {
 
 /// The result of a dry run, with its object.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Heard {
+pub struct DryRunResult {
     /// The object.
     pub target: ObjectRef,
     /// The result.
@@ -74,10 +74,10 @@ pub(super) fn writes(trial: &Trial, Explanation { plan, objects, .. }: &Explanat
 impl Explanation {
     /// Adds the results of the dry runs, and updates the verdict. `message` states which rights were missing to send more of them. Only
     /// with `optional_manifests` does a plan skip optional objects that are refused.
-    pub fn hear(&mut self, mut heard: Vec<Heard>, message: String, optional_manifests: bool) {
+    pub fn add_results(&mut self, mut results: Vec<DryRunResult>, message: String, optional_manifests: bool) {
         self.dry_run.message = message;
-        heard.sort_by_key(|heard| self.objects.iter().position(|o| is(o, &heard.target)));
-        for Heard { target, answer } in heard {
+        results.sort_by_key(|result| self.objects.iter().position(|o| is(o, &result.target)));
+        for DryRunResult { target, answer } in results {
             let Some(object) = self.objects.iter_mut().find(|o| is(o, &target)) else { continue };
             let (gvk, namespace, name) = (object.gvk.clone(), object.namespace.clone(), object.name.clone());
             match answer {

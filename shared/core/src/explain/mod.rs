@@ -5,8 +5,8 @@
 //!     explainer: approve the plan in question, settle --> trial: before, after
 //!       objects   objects that change                  rights      rights gained and lost, and escalations: privileged ones
 //!       csvs      operators that change, and reasons   crds        effects on custom resources
-//!       images, webhooks, bundles, deprecations        powers      objects with effects beyond their namespace
-//!       unserved_kinds  kinds that are not served      irreversible  effects that cannot be undone
+//!       images, webhooks, bundles, deprecations        irreversible  effects that cannot be undone
+//!       unserved_kinds  kinds that are not served      object_privileges  objects with effects beyond their namespace
 //!     --> verdict --> Explanation (document), with the digest (hash) that approvals are bound to
 //!     --> dry_run  the writes to send to an API server as dry runs, and the results; dry_run_filter: which writes to send
 //! ```
@@ -34,8 +34,8 @@ mod hidden;
 mod images;
 mod installer;
 mod irreversible;
+mod object_privileges;
 mod objects;
-mod powers;
 mod reasons;
 mod rights;
 #[cfg(test)]
@@ -52,7 +52,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 pub use self::document::*;
-pub use self::dry_run::{Answer, Heard, Write};
+pub use self::dry_run::{Answer, DryRunResult, Write};
 pub use self::dry_run_filter::lacks_grants;
 pub use self::explainer::{Explainer, best};
 pub use self::installer::unlimited;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::document::{By, Change, Object, Optional, Unshown};
 use super::escalations::Own;
-use super::powers;
+use super::object_privileges;
 use super::trial::{self, Trial};
 use crate::api::cluster_service_version::is_copy;
 use crate::api::install_plan;
@@ -42,8 +42,8 @@ pub(super) fn changes(trial: &Trial, unshown: &Unshown) -> Vec<Object> {
             (told.before, told.after) = (Value::Null, Value::Null);
         }
         match operators.iter().find(|(new, _)| told.gvk.kind == CSV && object::name(new) == told.name) {
-            Some((new, old)) => powers::mark_csv(&mut told, new, *old, &own),
-            None => powers::mark(&mut told, trial::manifest(step).as_ref()),
+            Some((new, old)) => object_privileges::mark_csv(&mut told, new, *old, &own),
+            None => object_privileges::mark(&mut told, trial::manifest(step).as_ref()),
         }
         if !objects.iter().any(|known: &Object| same(known, &told)) {
             objects.push(told);
@@ -58,7 +58,7 @@ pub(super) fn changes(trial: &Trial, unshown: &Unshown) -> Vec<Object> {
             continue;
         }
         let mut told = Object { by, ..compared(trial, unshown, &Gvk::new(group, &version, kind), &id) };
-        powers::mark(&mut told, None);
+        object_privileges::mark(&mut told, None);
         if told.change != Change::Unchanged {
             objects.push(told);
         }

@@ -204,12 +204,12 @@ fn dry_run_results_are_reported_and_do_not_change_the_hash() {
     kept["metadata"]["uid"] = "u".into();
     kept["spec"]["added"] = "by the server".into();
     let refused = |code, message: &str| Answer::Refused(Status::new(code, "Forbidden", message));
-    let heard = vec![
-        Heard { target: of(deployment), answer: refused(403, "exceeded quota: small") },
-        Heard { target: of(csv), answer: Answer::Taken(kept) },
-        Heard { target: of(crd), answer: Answer::NotAsked("because".to_owned()) },
+    let results = vec![
+        DryRunResult { target: of(deployment), answer: refused(403, "exceeded quota: small") },
+        DryRunResult { target: of(csv), answer: Answer::Taken(kept) },
+        DryRunResult { target: of(crd), answer: Answer::NotAsked("because".to_owned()) },
     ];
-    explanation.hear(heard, String::new(), false);
+    explanation.add_results(results, String::new(), false);
     let DryRun { asked, taken, refused, not_asked, .. } = &explanation.dry_run;
     assert_eq!((*asked, *taken, refused.len(), not_asked.len()), (true, 1, 1, 1));
     assert_eq!(explanation.verdict.result, Outcome::WouldFail);
@@ -224,8 +224,8 @@ fn dry_run_results_are_reported_and_do_not_change_the_hash() {
     // Temporary failures make the result unknown, and the same message is reported once.
     let (mut explanation, _) = explainer.explain_and_ask(&subscription("rose")).unwrap();
     let answer = || Answer::Refused(Status::new(500, "InternalError", "failed calling webhook \"gate\""));
-    let heard = asks.writes.iter().map(|write| Heard { target: of(write), answer: answer() }).collect();
-    explanation.hear(heard, String::new(), false);
+    let results = asks.writes.iter().map(|write| DryRunResult { target: of(write), answer: answer() }).collect();
+    explanation.add_results(results, String::new(), false);
     assert_eq!((explanation.verdict.result, explanation.verdict.reasons.len()), (Outcome::Unknown, 1));
 }
 
@@ -242,7 +242,7 @@ fn optional_objects_that_the_api_server_refuses_are_skipped() {
             ..Explanation::default()
         };
         let answer = Answer::Refused(Status::new(code, "", "no"));
-        explanation.hear(vec![Heard { target: target.clone(), answer }], String::new(), gate);
+        explanation.add_results(vec![DryRunResult { target: target.clone(), answer }], String::new(), gate);
         (explanation.verdict.result, explanation.optional[0].skipped, explanation.objects[0].change)
     };
     assert_eq!(explained(422, true), (Outcome::Safe, true, Change::Skipped));

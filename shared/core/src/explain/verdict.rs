@@ -29,7 +29,7 @@ pub(super) fn judge(trial: &Trial, copy: &ClusterCopy, explanation: &Explanation
     wanted(trial, explanation, &mut reasons);
     operators(trial, explanation, &unknown, &mut reasons);
     rights(explanation, &mut reasons);
-    powers(explanation, &mut reasons);
+    object_privileges(explanation, &mut reasons);
     notes(trial, explanation, &mut reasons);
     reasons.sort_by_key(|because| std::cmp::Reverse(because.result));
     Verdict { result: reasons.iter().map(|because| because.result).max().unwrap_or_default(), reasons }
@@ -421,7 +421,7 @@ fn rights(explanation: &Explanation, reasons: &mut Vec<Because>) {
 }
 
 /// Adds objects with escalations, grouped by the operator that they belong to.
-fn powers(explanation: &Explanation, reasons: &mut Vec<Because>) {
+fn object_privileges(explanation: &Explanation, reasons: &mut Vec<Because>) {
     let mut marked: BTreeMap<String, BTreeSet<Escalation>> = BTreeMap::new();
     for object in explanation.objects.iter().filter(|object| !object.escalations.is_empty()) {
         let of = match object.csv.as_str() {

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::apply::{self, Outcome};
 use super::existing_resources::{self, Existing};
+use super::step::{self, Outcome};
 use crate::api::cluster_service_version::{Csv, is_copy};
 use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::hash::fnv64a;
@@ -26,12 +26,12 @@ pub(super) fn waiting(step: &Value) -> String {
 
 /// Returns the outcome of the step of a CustomResourceDefinition. The World contains definitions without their schemas, so it is unknown
 /// whether an existing one has to be changed.
-pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestamp) -> Outcome {
-    let mut desired = match apply::manifest(step) {
+pub(super) fn outcome(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestamp) -> Outcome {
+    let mut desired = match step::manifest(step) {
         Ok(desired) => desired,
         Err(message) => return Outcome::Fail(message, None),
     };
-    let version = apply::gvk(step).version;
+    let version = step::gvk(step).version;
     if !matches!(version.as_str(), "v1" | "v1beta1") {
         return Outcome::Fail(format!("CRD APIVersion from manifest not supported: {version}"), None);
     }
@@ -51,7 +51,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
     };
     let alongside =
         || object::entries(live, &["metadata", "annotations"]).filter(|(key, _)| key.starts_with(INSTALLED_ALONGSIDE));
-    let is_ours = apply::is_made_by(world, plan, step, live)
+    let is_ours = step::is_made_by(world, plan, step, live)
         && (mark.is_some() || object::label(live, labels::MANAGED) == Some("true"))
         && alongside().map(|(key, _)| key).eq(mark.as_deref());
     if is_ours || object::text(step, &["status"]) == WAITING {
@@ -109,7 +109,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
         }
     }
     note(&mut patch);
-    let target = ObjectRef { gvk: apply::gvk(step), namespace: String::new(), name };
+    let target = ObjectRef { gvk: step::gvk(step), namespace: String::new(), name };
     let action = Action::Patch { target, uid: object::uid(live).to_owned(), patch };
     Outcome::Act { action, after: StepStatus::Present.as_str(), blind: true, warning }
 }
@@ -151,7 +151,7 @@ pub(super) fn lost_version<'l>(live: &'l Value, desired: &Value) -> Option<&'l s
 fn replaced_by(world: &Reader<'_>, plan: &Value, csv: &str) -> Vec<String> {
     let namespace = object::namespace(plan);
     let planned = InstallPlan::new(plan).steps().find(|step| step.is_csv() && step.name() == csv);
-    let manifest = planned.and_then(|step| apply::manifest(step.json).ok()).unwrap_or_default();
+    let manifest = planned.and_then(|step| step::manifest(step.json).ok()).unwrap_or_default();
     let mut replaced = Vec::new();
     let mut older = Csv::new(&manifest).replaces();
     while !older.is_empty() && older != csv && !replaced.iter().any(|seen| *seen == format!("{namespace}/{older}")) {

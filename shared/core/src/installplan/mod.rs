@@ -1,44 +1,44 @@
 //! InstallPlans: the objects that a resolution installs, step by step (olm-behaviour/installplan.md#overview).
 //!
 //! ```text
-//!   execute             steps -> actions, outcomes   one pass over the steps that are not done yet
-//!   apply               one step -> the desired object, and the action that creates or updates it
-//!   crd                 the same for CustomResourceDefinitions
-//!   existing_resources  validates custom resources against the new schemas of their definition
-//!   optional            refusals after which a plan skips a step and continues
-//!   blocking_step       the bundle whose step blocks a plan
-//!   rights              the rights that the ServiceAccount of a plan lacks
-//!   edits               edits of the spec that are ignored
-//!   summary             the state of a plan, for commands that do not execute it
-//!   referred            manifests that the InstallPlan only references
-//!   warned              Events about warnings of the API server
+//!   pass                  steps -> actions, outcomes   one pass over the steps that are not done yet
+//!   step                  one step -> the desired object, and the action that creates or updates it
+//!   crd                   the same for CustomResourceDefinitions
+//!   existing_resources    validates custom resources against the new schemas of their definition
+//!   optional              refusals after which a plan skips a step and continues
+//!   blocking_step         the bundle whose step blocks a plan
+//!   rights                the rights that the ServiceAccount of a plan lacks
+//!   edits                 edits of the spec that are ignored
+//!   summary               the state of a plan, for commands that do not execute it
+//!   referenced_manifests  manifests that the InstallPlan only references
+//!   warning_events        Events about warnings of the API server
 //! ```
 //!
 //! RequiresApproval -> Installing -> Complete | Failed. A pass emits all actions that are possible now; the last pass ends with a single
 //! write of the status.
 
-mod apply;
 mod blocking_step;
 mod crd;
 mod edits;
-mod execute;
 mod existing_resources;
 mod optional;
-mod referred;
+mod pass;
+mod referenced_manifests;
 pub mod rights;
+mod step;
 pub mod summary;
 #[cfg(test)]
 mod tests;
-mod warned;
+mod warning_events;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-pub use self::apply::gvk as kind_made;
 pub use self::edits::unheeded;
-use self::execute::{Error, Pass, Stop};
-pub use self::referred::contents;
-pub use self::warned::warned;
+use self::pass::{Error, Pass, Stop};
+pub use self::referenced_manifests::contents;
+pub use self::step::gvk as kind_made;
+pub use self::warning_events::warning_event;
 use crate::api::conditions::{FALSE, TRUE};
 use crate::api::install_plan::{InstallPlan, Phase, condition, is_approved, reason};
 use crate::api::object::{self, ObjectRef};
@@ -59,13 +59,13 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     if object::is_deleting(json) || is_empty("plan") && is_empty("bundleLookups") {
         return Plan::nothing();
     }
-    let mut plan = of_phase(settings, world, key, json, now);
+    let mut plan = plan_for_phase(settings, world, key, json, now);
     let object = || format!("InstallPlan {}/{}", key.namespace, key.name);
     plan.reasons.extend(unheeded(json).into_iter().map(|message| Reason::Ignored { object: object(), message }));
     plan
 }
 
-fn of_phase(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now: Timestamp) -> Plan {
+fn plan_for_phase(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now: Timestamp) -> Plan {
     let (namespace, name) = (key.namespace.clone(), key.name.clone());
     match InstallPlan::new(json).phase() {
         Phase::RequiresApproval if is_approved(json) => {
@@ -115,17 +115,17 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
         status.clear_check(now);
         return Plan::act(status.write(json).into_iter().collect());
     }
-    let whole = match referred::whole(settings, world, json, now) {
+    let whole = match referenced_manifests::whole(settings, world, json, now) {
         Ok(whole) => whole,
         Err(plan) => return plan,
     };
     // A plan with a ServiceAccount keeps using it, as in OLM.
     let account = rights::account(json, attenuated);
     let mut pass = Pass::over(settings, world, &whole, world.refusals(key), account.as_ref(), now);
-    referred::refer(json, &mut pass.steps);
+    referenced_manifests::refer(json, &mut pass.steps);
     let (namespace, name) = (key.namespace.clone(), key.name.clone());
     let mut events: Vec<Action> = pass.skipped.iter().map(|skipped| skipped.event(json)).collect();
-    events.extend(pass.warnings.iter().map(|warning| unfit(json, warning)));
+    events.extend(pass.warnings.iter().map(|warning| failed_check_event(json, warning)));
     let started = InstallPlan::new(json).started().unwrap_or(now);
     let deadline = started + settings.install_plan_retry_timeout;
     status.put("plan", pass.steps.clone());
@@ -175,13 +175,13 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
 
 /// Returns the check of custom resources that precedes a change of their definition; `None` if no check is needed
 /// (olm-behaviour/installplan.md#crds).
-pub fn fitting(live: &Value, desired: &Value) -> Option<SchemaCheck> {
+pub fn schema_check_of(live: &Value, desired: &Value) -> Option<SchemaCheck> {
     existing_resources::question(live, desired)
 }
 
 /// Reports whether a message states that the scope of a kind is unknown.
 pub fn is_unknown_scope(message: &str) -> bool {
-    message.contains(apply::UNKNOWN_SCOPE)
+    message.contains(step::UNKNOWN_SCOPE)
 }
 
 /// Reports whether a response of the API server is permanent for this cluster, so that a retry would not change it. A plan skips an optional
@@ -204,7 +204,7 @@ fn then(mut batches: Vec<Vec<Action>>, write: Option<Action>, events: Vec<Action
 
 /// Returns the Event that custom resources do not fit their new definition, unless its webhook converts them
 /// (olm-behaviour/installplan.md#crds).
-fn unfit(plan: &Value, message: &str) -> Action {
+fn failed_check_event(plan: &Value, message: &str) -> Action {
     let (reason, message) = ("CRDValidation".to_owned(), message.to_owned());
     Action::Emit(Emit { regarding: plan.clone(), warning: true, reason, message })
 }

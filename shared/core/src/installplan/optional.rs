@@ -9,7 +9,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::apply::{self, Outcome};
+use super::step::{self, Outcome};
 use super::{Status, rights};
 use crate::api::conditions::Conditions;
 use crate::api::install_plan::{InstallPlan, Step, StepStatus, condition};
@@ -29,7 +29,7 @@ const SETTLING_TRIES: u32 = 3;
 /// Reports whether the plan may skip the step.
 pub(super) fn is(settings: &Settings, step: &Value) -> bool {
     let says_so = Step::new(step).is_optional();
-    settings.optional_manifests && says_so && may_be_optional(&apply::gvk(step))
+    settings.optional_manifests && says_so && may_be_optional(&step::gvk(step))
 }
 
 /// Reports whether a response is permanent for this cluster, so that a retry would not change it. It is classified by its reason, or by its
@@ -66,14 +66,14 @@ pub(super) fn given_up<'r>(
     action: &Action,
     refusals: &'r [Refusal],
 ) -> Option<&'r Refusal> {
-    let refusal = apply::refusal_of(action, refusals)?;
+    let refusal = step::refusal_of(action, refusals)?;
     let is_certain = !refusal.is_stale() && !is_settling(world, step, refusal);
     (is_certain && is_about_the_cluster(&refusal.status)).then_some(refusal)
 }
 
 /// Reports whether the API of an optional step is not found although its definition is established.
 pub(super) fn is_settling(world: &Reader<'_>, step: &Value, refusal: &Refusal) -> bool {
-    refusal.status.is_not_found() && refusal.attempts <= SETTLING_TRIES && apply::served_since(world, step).is_some()
+    refusal.status.is_not_found() && refusal.attempts <= SETTLING_TRIES && step::served_since(world, step).is_some()
 }
 
 /// A step that the plan skips, with the message of its Event.
@@ -84,7 +84,7 @@ impl Skipped {
     /// Creates it for a refusal of the API server.
     pub(super) fn new(step: &Value, refusal: &Refusal) -> Self {
         let csv = Step::new(step).resolving();
-        let why = apply::refusal(step, refusal);
+        let why = step::refusal(step, refusal);
         Self(format!("the plan goes on without optional {} of {csv}: {why}", described(step)))
     }
 
@@ -122,10 +122,10 @@ pub(super) fn after_all(settings: &Settings, world: &Reader<'_>, key: &Key, plan
     let account = rights::account(plan, InstallPlan::new(plan).service_account());
     let (mut actions, mut skipped, mut any) = (Vec::new(), Vec::new(), false);
     for step in steps.iter_mut().filter(|s| is_missing(s)) {
-        if apply::served_since(world, step).is_none_or(|since| tried.is_some_and(|tried| since <= tried)) {
+        if step::served_since(world, step).is_none_or(|since| tried.is_some_and(|tried| since <= tried)) {
             continue;
         }
-        match apply::step(world, plan, step, &[], true) {
+        match step::outcome(world, plan, step, &[], true) {
             Outcome::Done(status) => step["status"] = status.into(),
             Outcome::Act { action, after, .. } => match given_up(world, step, &action, world.refusals(key)) {
                 Some(refusal) => skipped.push(Skipped::new(step, refusal)),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::apply;
+use super::step;
 use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::install_plan::{InstallPlan, Step};
 use crate::api::kinds;
@@ -57,7 +57,7 @@ pub fn lacking(world: &Reader<'_>, plan: &Value, account: &Account) -> Vec<Lacki
     let (within, everywhere) = (Granted::to(world, owner, Some(namespace)), Granted::to(world, owner, None));
     let mut rights = Vec::new();
     for step in InstallPlan::new(plan).steps_json() {
-        let gvk = apply::gvk(step);
+        let gvk = step::gvk(step);
         let is_done = Step::new(step).is_done();
         let Some((plural, namespaced)) = resource(world, &GroupKind::new(&gvk.group, &gvk.kind)) else { continue };
         if is_done || gvk.kind == "CustomResourceDefinition" {
@@ -91,22 +91,22 @@ pub(super) fn missing(world: &Reader<'_>, plan: &Value, account: &Account) -> Op
 
 /// Returns the rights that a step for a Role or a binding would grant and the ServiceAccount lacks.
 fn gives_away(world: &Reader<'_>, plan: &Value, step: &Value, account: (&str, &str)) -> Vec<Value> {
-    if apply::gvk(step).group != kind::ROLE.group {
+    if step::gvk(step).group != kind::ROLE.group {
         return Vec::new();
     }
-    let Ok(mut object) = apply::manifest(step) else { return Vec::new() };
+    let Ok(mut object) = step::manifest(step) else { return Vec::new() };
     let namespace = object::namespace(plan);
     let is_namespaced = matches!(object::kind(&object), "Role" | "RoleBinding");
     let metadata = object::map_mut(&mut object, &["metadata"]);
     metadata.insert("namespace".to_owned(), if is_namespaced { namespace } else { "" }.into());
     rbac::escalation(world, account, &object, |role, name| {
         let steps = InstallPlan::new(plan).steps_json().iter();
-        let mut made = steps.filter(|s| apply::gvk(s).kind == role && Step::new(s).name() == name);
+        let mut made = steps.filter(|s| step::gvk(s).kind == role && Step::new(s).name() == name);
         let known = || {
             let kind = if role == "Role" { &kind::ROLE } else { &kind::CLUSTER_ROLE };
             world.json(kind, if role == "Role" { namespace } else { "" }, name).cloned()
         };
-        let role = made.next().and_then(|step| apply::manifest(step).ok()).or_else(known).unwrap_or_default();
+        let role = made.next().and_then(|step| step::manifest(step).ok()).or_else(known).unwrap_or_default();
         object::list(&role, &["rules"]).to_vec()
     })
 }

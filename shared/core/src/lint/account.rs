@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::members::carried;
 use super::problem::{Change, Problem};
 use super::rule::{ACCOUNT_LACKS_RIGHTS, ACCOUNT_MISSING};
-use super::{Look, Tenant, listed};
+use super::{LintContext, Tenant, listed};
 use crate::api::cluster_service_version::{Csv, Phase};
 use crate::api::install_plan::{self, InstallPlan};
 use crate::api::kinds;
@@ -21,18 +21,18 @@ use crate::world::kind;
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
-pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Problem>) {
+pub(super) fn check(context: &LintContext<'_>, tenant: &Tenant<'_>, found: &mut Vec<Problem>) {
     for at in &tenant.groups {
-        let group = look.group(*at);
+        let group = context.group(*at);
         let name = group.service_account();
         if name.is_empty() {
             continue;
         }
-        if look.is_missing(&kind::SERVICE_ACCOUNT, tenant.namespace, name) {
+        if context.is_missing(&kind::SERVICE_ACCOUNT, tenant.namespace, name) {
             found.push(missing(group, tenant, name));
-        } else if tenant.the_group().is_some() && knows_rights(look, tenant.namespace) {
+        } else if tenant.the_group().is_some() && knows_rights(context, tenant.namespace) {
             let account = Account { namespace: tenant.namespace.to_owned(), name: name.to_owned() };
-            found.extend(lacks_rights(look, tenant, *at, &account));
+            found.extend(lacks_rights(context, tenant, *at, &account));
         }
     }
 }
@@ -53,22 +53,22 @@ fn missing(group: Group<'_>, tenant: &Tenant<'_>, name: &str) -> Problem {
 }
 
 /// Reports whether all roles and bindings that grant rights in a namespace are known.
-fn knows_rights(look: &Look<'_>, namespace: &str) -> bool {
+fn knows_rights(context: &LintContext<'_>, namespace: &str) -> bool {
     let within = [&kind::ROLE, &kind::ROLE_BINDING];
     let all = [&kind::CLUSTER_ROLE, &kind::CLUSTER_ROLE_BINDING];
-    within.into_iter().all(|gk| look.known.within(gk, namespace)) && all.into_iter().all(|gk| look.known.all(gk))
+    within.into_iter().all(|gk| context.known.within(gk, namespace)) && all.into_iter().all(|gk| context.known.all(gk))
 }
 
-fn lacks_rights(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, account: &Account) -> Option<Problem> {
-    let group = look.group(at);
+fn lacks_rights(context: &LintContext<'_>, tenant: &Tenant<'_>, at: usize, account: &Account) -> Option<Problem> {
+    let group = context.group(at);
     let mut lacking: Vec<Lacking> = Vec::new();
     let mut wanted_by = Vec::new();
-    for plan in look.world.in_namespace(&kind::INSTALL_PLAN, tenant.namespace).map(|o| o.json()) {
+    for plan in context.world.in_namespace(&kind::INSTALL_PLAN, tenant.namespace).map(|o| o.json()) {
         let is_done = InstallPlan::new(plan).phase() == install_plan::Phase::Complete;
-        if is_done || summary::superseded_by(&look.world, plan).is_some() {
+        if is_done || summary::superseded_by(&context.world, plan).is_some() {
             continue;
         }
-        let of_plan = rights::lacking(&look.world, plan, account);
+        let of_plan = rights::lacking(&context.world, plan, account);
         if !of_plan.is_empty() {
             wanted_by.push(ObjectRef::from_object(plan));
             lacking.extend(of_plan);
@@ -76,15 +76,15 @@ fn lacks_rights(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, account: &Accou
     }
     let deployments = json!({ "verbs": ["create"], "apiGroups": ["apps"], "resources": ["deployments"] });
     let waiting: Vec<ObjectRef> =
-        without_deployments(look, tenant, at).into_iter().map(ObjectRef::from_object).collect();
+        without_deployments(context, tenant, at).into_iter().map(ObjectRef::from_object).collect();
     let owner = (account.namespace.as_str(), account.name.as_str());
-    let granted = Granted::to(&look.world, owner, Some(tenant.namespace));
+    let granted = Granted::to(&context.world, owner, Some(tenant.namespace));
     if !waiting.is_empty() && !granted.allows(&deployments).unwrap_or(true) {
         wanted_by.extend(waiting);
         let namespace = Some(tenant.namespace.to_owned());
         lacking.push(Lacking { namespace, rule: deployments, to_grant: false });
     }
-    let by_groups = ByGroups::new(look, tenant.namespace);
+    let by_groups = ByGroups::new(context, tenant.namespace);
     lacking.retain(|right| !by_groups.grant(right));
     let told: BTreeSet<String> = lacking.iter().map(Lacking::to_string).collect();
     if told.is_empty() {
@@ -96,13 +96,13 @@ fn lacks_rights(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, account: &Accou
     problem.also.extend(wanted_by);
     Some(problem.propose(
         "grant it these permissions, if it is intended to install them",
-        Change::Apply(roles(look, account, &lacking)),
+        Change::Apply(roles(context, account, &lacking)),
     ))
 }
 
 /// Returns the members with missing Deployments, which have to be created with the ServiceAccount's rights.
-fn without_deployments<'a>(look: &Look<'_>, tenant: &Tenant<'a>, at: usize) -> Vec<&'a Value> {
-    let targets = look.targets(at);
+fn without_deployments<'a>(context: &LintContext<'_>, tenant: &Tenant<'a>, at: usize) -> Vec<&'a Value> {
+    let targets = context.targets(at);
     let carried = carried(targets);
     let lacks = |csv: &&&Value| {
         let named = Csv::new(csv).deployments().iter();
@@ -111,7 +111,7 @@ fn without_deployments<'a>(look: &Look<'_>, tenant: &Tenant<'a>, at: usize) -> V
         !leaves
             && !targets.is_empty()
             && membership::supports(csv, tenant.namespace, &carried).is_ok()
-            && names.any(|name| look.is_missing(&kind::DEPLOYMENT, tenant.namespace, name))
+            && names.any(|name| context.is_missing(&kind::DEPLOYMENT, tenant.namespace, name))
     };
     tenant.csvs.iter().filter(lacks).copied().collect()
 }
@@ -123,7 +123,7 @@ struct ByGroups<'a> {
 }
 
 impl<'a> ByGroups<'a> {
-    fn new(look: &Look<'a>, namespace: &str) -> Self {
+    fn new(context: &LintContext<'a>, namespace: &str) -> Self {
         let groups = [
             "system:authenticated".to_owned(),
             "system:serviceaccounts".to_owned(),
@@ -137,14 +137,14 @@ impl<'a> ByGroups<'a> {
         let rules = |binding: &'a Value| {
             let [kind_, name] = ["kind", "name"].map(|key| object::text(binding, &["roleRef", key]));
             let role = match kind_ {
-                "ClusterRole" => look.world.json(&kind::CLUSTER_ROLE, "", name),
-                _ => look.world.json(&kind::ROLE, object::namespace(binding), name),
+                "ClusterRole" => context.world.json(&kind::CLUSTER_ROLE, "", name),
+                _ => context.world.json(&kind::ROLE, object::namespace(binding), name),
             };
             role.map(|role| object::list(role, &["rules"])).unwrap_or_default()
         };
-        let everywhere = look.world.all(&kind::CLUSTER_ROLE_BINDING).map(|o| o.json()).filter(is_of);
+        let everywhere = context.world.all(&kind::CLUSTER_ROLE_BINDING).map(|o| o.json()).filter(is_of);
         let everywhere: Vec<&'a Value> = everywhere.flat_map(rules).collect();
-        let within = look.world.in_namespace(&kind::ROLE_BINDING, namespace).map(|o| o.json()).filter(is_of);
+        let within = context.world.in_namespace(&kind::ROLE_BINDING, namespace).map(|o| o.json()).filter(is_of);
         let within = within.flat_map(rules).chain(everywhere.iter().copied()).collect();
         Self { within: Granted::from_rules(within), everywhere: Granted::from_rules(everywhere) }
     }
@@ -157,7 +157,7 @@ impl<'a> ByGroups<'a> {
 
 /// Returns the Role, the ClusterRole, and their bindings that grant the missing rights. Rules of a previously applied role of the same name
 /// are preserved.
-fn roles(look: &Look<'_>, account: &Account, lacking: &[Lacking]) -> Vec<Value> {
+fn roles(context: &LintContext<'_>, account: &Account, lacking: &[Lacking]) -> Vec<Value> {
     let name = format!("{}-installs", account.name);
     let mut by_place: BTreeMap<Option<&str>, Vec<&Value>> = BTreeMap::new();
     for right in lacking {
@@ -175,7 +175,7 @@ fn roles(look: &Look<'_>, account: &Account, lacking: &[Lacking]) -> Vec<Value> 
         let role = format!("{prefix}Role");
         let reference = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": metadata["name"] });
         let gk = if namespace.is_some() { kind::ROLE } else { kind::CLUSTER_ROLE };
-        let before = look.world.json(&gk, namespace.unwrap_or_default(), object::text(&metadata, &["name"]));
+        let before = context.world.json(&gk, namespace.unwrap_or_default(), object::text(&metadata, &["name"]));
         rules.extend(before.map(|role| object::list(role, &["rules"])).unwrap_or_default());
         objects.push(json!({ "apiVersion": RBAC, "kind": role, "metadata": metadata, "rules": merged(&rules) }));
         objects.push(json!({

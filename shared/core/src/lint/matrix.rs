@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::members::{carried, said};
+use super::members::{carried, format_targets};
 use super::problem::Problem;
 use super::rule::PACKAGE_DOES_NOT_FIT;
-use super::{Known, Look, Tenant, listed};
+use super::{Known, LintContext, Tenant, listed};
 use crate::catalog::{Entry, Package, Snapshot};
 use crate::membership;
 use crate::version;
@@ -93,10 +93,11 @@ pub fn matrices<'o>(
     package: &str,
     namespace: Option<&str>,
 ) -> (Vec<(Offer<'o>, Matrix)>, Vec<Problem>) {
-    let look = Look::new(Reader::new(world), known, Timestamp::UNIX_EPOCH);
-    let tenants = look.tenants();
+    let context = LintContext::new(Reader::new(world), known, Timestamp::UNIX_EPOCH);
+    let tenants = context.tenants();
     let asked = tenants.iter().filter(|tenant| namespace.is_none_or(|asked| asked == tenant.namespace));
-    let groups: Vec<usize> = asked.filter_map(Tenant::the_group).filter(|at| !look.targets(*at).is_empty()).collect();
+    let groups: Vec<usize> =
+        asked.filter_map(Tenant::the_group).filter(|at| !context.targets(*at).is_empty()).collect();
     let mut found: Vec<(Offer<'o>, Matrix)> = Vec::new();
     // For each group: whether a version supports it, and the targets that versions support.
     let mut fits: BTreeMap<usize, bool> = BTreeMap::new();
@@ -104,8 +105,8 @@ pub fn matrices<'o>(
     for offer in offers.iter().filter(|offer| namespace.is_none_or(|asked| offer.is_for(asked))) {
         let Some(of_package) = offer.snapshot.package(package) else { continue };
         let groups: Vec<usize> =
-            groups.iter().filter(|at| offer.is_for(look.group(**at).namespace())).copied().collect();
-        let matrix = matrix(&look, offer.snapshot, of_package, &groups);
+            groups.iter().filter(|at| offer.is_for(context.group(**at).namespace())).copied().collect();
+        let matrix = matrix(&context, offer.snapshot, of_package, &groups);
         for (column, at) in groups.iter().enumerate() {
             *fits.entry(*at).or_default() |= matrix.versions.iter().any(|line| line.fits[column].is_ok());
             fitting
@@ -116,15 +117,16 @@ pub fn matrices<'o>(
         found.push((*offer, matrix));
     }
     let unfit = fits.into_iter().filter(|(_, fits)| !fits).map(|(at, _)| at);
-    let problems = unfit.map(|at| does_not_fit(&look, package, &fitting.remove(&at).unwrap_or_default(), at)).collect();
+    let problems =
+        unfit.map(|at| does_not_fit(&context, package, &fitting.remove(&at).unwrap_or_default(), at)).collect();
     (found, problems)
 }
 
-fn matrix(look: &Look<'_>, snapshot: &Snapshot, package: &Package, groups: &[usize]) -> Matrix {
+fn matrix(context: &LintContext<'_>, snapshot: &Snapshot, package: &Package, groups: &[usize]) -> Matrix {
     let columns = groups.iter().map(|at| {
-        let group = look.group(*at);
+        let group = context.group(*at);
         let (namespace, name) = (group.namespace().to_owned(), group.name().to_owned());
-        Column { targets: said(&namespace, look.targets(*at)), namespace, name }
+        Column { targets: format_targets(&namespace, context.targets(*at)), namespace, name }
     });
     let mut by_name: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
     for entry in package.entries() {
@@ -136,7 +138,7 @@ fn matrix(look: &Look<'_>, snapshot: &Snapshot, package: &Package, groups: &[usi
         (a, b) => b.is_some().cmp(&a.is_some()),
     });
     let places: Vec<(&str, String)> =
-        groups.iter().map(|at| (look.group(*at).namespace(), carried(look.targets(*at)))).collect();
+        groups.iter().map(|at| (context.group(*at).namespace(), carried(context.targets(*at)))).collect();
     let versions = versions.into_iter().map(|entries| line(snapshot, entries, &places)).collect();
     Matrix { package: package.name.clone(), groups: columns.collect(), versions }
 }
@@ -168,9 +170,9 @@ fn csv(snapshot: &Snapshot, entry: &Entry) -> Result<Value, String> {
         .map_err(|error| format!("its ClusterServiceVersion cannot be read: {error}"))
 }
 
-fn does_not_fit(look: &Look<'_>, package: &str, fitting: &BTreeSet<&str>, at: usize) -> Problem {
-    let group = look.group(at);
-    let targets = said(group.namespace(), look.targets(at));
+fn does_not_fit(context: &LintContext<'_>, package: &str, fitting: &BTreeSet<&str>, at: usize) -> Problem {
+    let group = context.group(at);
+    let targets = format_targets(group.namespace(), context.targets(at));
     let message = format!("no version of package {package} supports its targets, {targets}");
     let what = match fitting.len() {
         0 => "its versions support no targets at all".to_owned(),

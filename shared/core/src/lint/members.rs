@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::problem::{Change, Problem};
 use super::rule::{INSTALL_MODES, NO_GROUP, OWN_NAMESPACE_MISSING, SEVERAL_GROUPS, UNUSED};
 use super::targets::{has_selector, retarget};
-use super::{Look, Tenant, listed};
+use super::{LintContext, Tenant, listed};
 use crate::api::cluster_service_version::{Csv, Phase, reason};
 use crate::api::kinds;
 use crate::api::metadata::Metadata;
@@ -21,36 +21,36 @@ use crate::world::kind;
 /// Groups that are installed with OLM, for operators that are installed later.
 const STOCK: [&str; 2] = ["global-operators", "olm-operators"];
 
-pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Problem>) {
+pub(super) fn check(context: &LintContext<'_>, tenant: &Tenant<'_>, found: &mut Vec<Problem>) {
     match &tenant.groups[..] {
-        [] => found.extend(no_group(look, tenant)),
+        [] => found.extend(no_group(context, tenant)),
         [only] => {
-            install_modes(look, tenant, *only, found);
-            found.extend(unused(look, tenant, *only));
+            install_modes(context, tenant, *only, found);
+            found.extend(unused(context, tenant, *only));
         }
-        several => several_groups(look, tenant, several, found),
+        several => several_groups(context, tenant, several, found),
     }
 }
 
-fn several_groups(look: &Look<'_>, tenant: &Tenant<'_>, several: &[usize], found: &mut Vec<Problem>) {
+fn several_groups(context: &LintContext<'_>, tenant: &Tenant<'_>, several: &[usize], found: &mut Vec<Problem>) {
     let users = |at: &usize| {
-        let name = look.group(*at).name();
+        let name = context.group(*at).name();
         tenant.csvs.iter().filter(|csv| object::annotation(csv, OPERATOR_GROUP) == Some(name)).count()
     };
     let created = |at: &usize| {
-        let time = Metadata::new(look.group(*at).json).created();
+        let time = Metadata::new(context.group(*at).json).created();
         // Groups that do not exist yet sort last.
         (time.is_empty(), time)
     };
     let Some(kept) = several.iter().min_by_key(|at| (Reverse(users(at)), created(at))).copied() else { return };
-    let first = look.group(kept).name();
+    let first = context.group(kept).name();
     let consequence = match (&tenant.csvs[..], &tenant.subscriptions[..]) {
         ([], []) => "operators in this namespace would fail with TooManyOperatorGroups".to_owned(),
         ([], subscriptions) => format!("{} not resolved", are(subscriptions, "Subscription")),
         (csvs, _) => format!("{} with TooManyOperatorGroups", fail(csvs)),
     };
     for at in several.iter().filter(|at| **at != kept) {
-        let group = look.group(*at);
+        let group = context.group(*at);
         let why = match users(&kept) {
             0 if created(&kept) < created(at) => ", which was first,",
             0 => "",
@@ -60,7 +60,7 @@ fn several_groups(look: &Look<'_>, tenant: &Tenant<'_>, several: &[usize], found
             format!("there is also OperatorGroup {first}{why} in namespace {}: {consequence}", tenant.namespace);
         let what = format!("keep only one of them: {first}, unless this one is intended");
         let delete = Change::Delete(vec![ObjectRef::from_object(group.json)]);
-        let also = [ObjectRef::from_object(look.group(kept).json)];
+        let also = [ObjectRef::from_object(context.group(kept).json)];
         found.push(Problem::new(&SEVERAL_GROUPS, group.json, message).also(also).propose(what, delete));
     }
 }
@@ -83,9 +83,9 @@ fn are(objects: &[&Value], kind: &str) -> String {
     }
 }
 
-fn no_group(look: &Look<'_>, tenant: &Tenant<'_>) -> Option<Problem> {
+fn no_group(context: &LintContext<'_>, tenant: &Tenant<'_>) -> Option<Problem> {
     let Tenant { namespace, csvs, subscriptions, .. } = tenant;
-    if !look.known.within(&kind::OPERATOR_GROUP, namespace) {
+    if !context.known.within(&kind::OPERATOR_GROUP, namespace) {
         return None;
     }
     let consequence = match (&csvs[..], &subscriptions[..]) {
@@ -98,7 +98,7 @@ fn no_group(look: &Look<'_>, tenant: &Tenant<'_>) -> Option<Problem> {
     let problem =
         Problem::about(&NO_GROUP, place, format!("there is no OperatorGroup in this namespace: {consequence}"))
             .also(operators);
-    let fitting = fitting(look, None, namespace, &BTreeSet::new(), csvs).filter(|_| !csvs.is_empty());
+    let fitting = fitting(context, None, namespace, &BTreeSet::new(), csvs).filter(|_| !csvs.is_empty());
     Some(match fitting {
         Some(targets) => {
             let names: Vec<&String> = targets.iter().filter(|name| !name.is_empty()).collect();
@@ -107,7 +107,7 @@ fn no_group(look: &Look<'_>, tenant: &Tenant<'_>) -> Option<Problem> {
                 "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
                 "metadata": { "name": namespace, "namespace": namespace }, "spec": spec,
             });
-            let what = format!("create one that targets {}", said(namespace, &targets));
+            let what = format!("create one that targets {}", format_targets(namespace, &targets));
             problem.propose(what, Change::Apply(vec![group]))
         }
         None => {
@@ -123,14 +123,14 @@ fn no_group(look: &Look<'_>, tenant: &Tenant<'_>) -> Option<Problem> {
     })
 }
 
-fn install_modes(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, found: &mut Vec<Problem>) {
-    let group = look.group(at);
-    let targets = look.targets(at);
-    if targets.is_empty() || look.scope(at).asked.is_err() {
+fn install_modes(context: &LintContext<'_>, tenant: &Tenant<'_>, at: usize, found: &mut Vec<Problem>) {
+    let group = context.group(at);
+    let targets = context.targets(at);
+    if targets.is_empty() || context.scope(at).asked.is_err() {
         // Other rules report that.
         return;
     }
-    if has_selector(group) && !look.known.all(&kind::NAMESPACE) && group.targets().is_empty() {
+    if has_selector(group) && !context.known.all(&kind::NAMESPACE) && group.targets().is_empty() {
         // The namespaces that match the selector are unknown.
         return;
     }
@@ -139,10 +139,11 @@ fn install_modes(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, found: &mut Ve
     let mut fitting_for_all: Option<Option<BTreeSet<String>>> = None;
     for csv in &tenant.csvs {
         let Err((reason, why)) = membership::supports(csv, namespace, &carried) else {
-            found.extend(inferred(look, at, csv, &carried));
+            found.extend(inferred(context, at, csv, &carried));
             continue;
         };
-        let fitting = fitting_for_all.get_or_insert_with(|| fitting(look, Some(at), namespace, targets, &tenant.csvs));
+        let fitting =
+            fitting_for_all.get_or_insert_with(|| fitting(context, Some(at), namespace, targets, &tenant.csvs));
         let lacks_own = !targets.contains("")
             && !targets.contains(namespace)
             && fitting.as_ref().is_some_and(|targets| targets.contains(namespace));
@@ -150,19 +151,19 @@ fn install_modes(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, found: &mut Ve
         let message = format!(
             "OperatorGroup {} targets {}, so it fails with {reason}: {why}",
             group.name(),
-            said(namespace, targets)
+            format_targets(namespace, targets)
         );
         let problem = Problem::new(rule, csv, message).also([ObjectRef::from_object(group.json)]);
-        let alone = || self::fitting(look, Some(at), namespace, targets, &[csv]);
+        let alone = || self::fitting(context, Some(at), namespace, targets, &[csv]);
         found.push(match fitting {
             Some(targets) => {
-                let what = format!("let OperatorGroup {} target {}", group.name(), said(namespace, targets));
+                let what = format!("let OperatorGroup {} target {}", group.name(), format_targets(namespace, targets));
                 problem.propose(what, retarget(group, targets.iter()))
             }
             None => problem.advise(match alone() {
                 Some(targets) => format!(
                     "move it to a namespace of its own: it supports {}, which other operators in this namespace do not",
-                    said(namespace, &targets)
+                    format_targets(namespace, &targets)
                 ),
                 None => format!("it supports no targets: its install modes support {}", modes(csv)),
             }),
@@ -177,7 +178,7 @@ pub(super) fn carried(targets: &BTreeSet<String>) -> String {
 
 /// Returns the targets closest to these that all of the operators support, preferably targets to which no other group provides the same APIs.
 fn fitting(
-    look: &Look<'_>,
+    context: &LintContext<'_>,
     at: Option<usize>,
     namespace: &str,
     targets: &BTreeSet<String>,
@@ -195,10 +196,10 @@ fn fitting(
         .collect();
     let apis = csvs.iter().fold(Apis::default(), |all, csv| all.union(&Apis::from_csv(csv)));
     let rivals: BTreeSet<usize> =
-        apis.0.iter().flat_map(|api| look.all.claimants(api)).filter(|other| Some(*other) != at).collect();
+        apis.0.iter().flat_map(|api| context.all.providers(api)).filter(|other| Some(*other) != at).collect();
     let clashes = |candidate: &BTreeSet<String>| {
         let reach = |name: &String| candidate.contains(name) || candidate.contains("") || name == namespace;
-        rivals.iter().map(|other| look.scope(*other)).any(|other| {
+        rivals.iter().map(|other| context.scope(*other)).any(|other| {
             let own = other.group.namespace().to_owned();
             other.is_global() || other.targets.iter().chain([&own]).any(reach)
         })
@@ -208,7 +209,7 @@ fn fitting(
 }
 
 /// Describes targets in words.
-pub(super) fn said(namespace: &str, targets: &BTreeSet<String>) -> String {
+pub(super) fn format_targets(namespace: &str, targets: &BTreeSet<String>) -> String {
     if targets.contains("") {
         return "all namespaces".to_owned();
     }
@@ -226,8 +227,8 @@ fn modes(csv: &Value) -> String {
 }
 
 /// Returns a problem if the member supports the targets only through a mode that is implied, not listed. OLM does not infer modes.
-fn inferred(look: &Look<'_>, at: usize, csv: &Value, carried: &str) -> Option<Problem> {
-    let group = look.group(at);
+fn inferred(context: &LintContext<'_>, at: usize, csv: &Value, carried: &str) -> Option<Problem> {
+    let group = context.group(at);
     let namespace = group.namespace();
     let why = membership::supports_as_listed(csv, namespace, carried).err()?;
     let is_refused =
@@ -235,7 +236,7 @@ fn inferred(look: &Look<'_>, at: usize, csv: &Value, carried: &str) -> Option<Pr
     let message = format!(
         "it supports {}, the targets of OperatorGroup {}, only because an install mode that it lists implies one that it does not list: \
          OLM's own controllers do not infer modes, and fail it with UnsupportedOperatorGroup: {why}",
-        said(namespace, look.targets(at)),
+        format_targets(namespace, context.targets(at)),
         group.name()
     );
     let what = "use a version that lists the mode; or run the controllers of kubectl olm, which infer it";
@@ -248,13 +249,13 @@ fn inferred(look: &Look<'_>, at: usize, csv: &Value, carried: &str) -> Option<Pr
     )
 }
 
-fn unused(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
-    let group = look.group(at);
+fn unused(context: &LintContext<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
+    let group = context.group(at);
     let namespace = tenant.namespace;
-    let is_unused = look.known.within(&kind::SUBSCRIPTION, namespace)
+    let is_unused = context.known.within(&kind::SUBSCRIPTION, namespace)
         && tenant.subscriptions.is_empty()
-        && look.known.within(&kind::CLUSTER_SERVICE_VERSION, namespace)
-        && membership::originals(&look.world, namespace).next().is_none();
+        && context.known.within(&kind::CLUSTER_SERVICE_VERSION, namespace)
+        && membership::originals(&context.world, namespace).next().is_none();
     // Other rules report groups that reserve APIs.
     if !is_unused || group.is_static() || !group.provided().0.is_empty() || STOCK.contains(&group.name()) {
         return None;

@@ -1,7 +1,7 @@
 //! Finds problems with OperatorGroups, in one pass over what is known of a cluster.
 //!
 //! ```text
-//!   World, Known --> Look -- of each namespace --> targets, members, account, stale --+
+//!   World, Known --> LintContext -- of each namespace --> targets, members, account, stale --+
 //!                     |----- of pairs of groups -> apis                              +--> Linted { problems, unchecked }
 //!                     '----- of leftover objects -> orphans -------------------------+
 //!   rule      the table of rules, with their documentation
@@ -64,21 +64,21 @@ pub struct Unchecked {
 /// Checks all rules.
 pub fn lint(world: &World, known: &Known, now: Timestamp) -> Linted {
     let reader = Reader::new(world);
-    let look = Look::new(reader, known, now);
+    let context = LintContext::new(reader, known, now);
     let mut found = Vec::new();
-    for tenant in look.tenants() {
-        targets::check(&look, &tenant, &mut found);
-        members::check(&look, &tenant, &mut found);
-        account::check(&look, &tenant, &mut found);
-        stale::check(&look, &tenant, &mut found);
+    for tenant in context.tenants() {
+        targets::check(&context, &tenant, &mut found);
+        members::check(&context, &tenant, &mut found);
+        account::check(&context, &tenant, &mut found);
+        stale::check(&context, &tenant, &mut found);
     }
-    apis::check(&look, &mut found);
-    orphans::check(&look, &mut found);
+    apis::check(&context, &mut found);
+    orphans::check(&context, &mut found);
     found.sort_by_cached_key(Problem::place_among_others);
     let in_part = known.in_part().into_iter();
     let unchecked =
         in_part.map(|(why, codes)| Unchecked { codes: codes.into_iter().collect(), why: why.to_owned() }).collect();
-    Linted { groups: look.all.scopes().len(), problems: found, unchecked }
+    Linted { groups: context.all.scopes().len(), problems: found, unchecked }
 }
 
 /// Returns the namespaces whose InstallPlans have to be read: they contain what is installed with a group's ServiceAccount, and the rights
@@ -98,7 +98,7 @@ pub fn namespaces_of_accounts(world: &Reader<'_>) -> BTreeSet<String> {
 }
 
 /// The input of the checks.
-struct Look<'a> {
+struct LintContext<'a> {
     world: Reader<'a>,
     all: Intersections<'a>,
     clashes: Vec<Clash>,
@@ -116,7 +116,7 @@ struct Tenant<'a> {
     subscriptions: Vec<&'a Value>,
 }
 
-impl<'a> Look<'a> {
+impl<'a> LintContext<'a> {
     fn new(world: Reader<'a>, known: &'a Known, now: Timestamp) -> Self {
         let all = Intersections::from_world(&world);
         Self { clashes: all.clashes(), all, world, known, now }

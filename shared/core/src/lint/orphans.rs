@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::problem::{Change, Problem};
 use super::rule::{ORPHANED_COPY, ORPHANED_GROUP_ROLE, ORPHANED_RIGHTS};
-use super::{Look, listed};
+use super::{LintContext, listed};
 use crate::api::cluster_service_version::Csv;
 use crate::api::install_plan::{InstallPlan, Phase};
 use crate::api::kinds;
@@ -19,15 +19,15 @@ use crate::world::{GroupKind, Reader, kind};
 /// The kinds that grant rights.
 const RBAC: [GroupKind; 4] = [kind::CLUSTER_ROLE, kind::CLUSTER_ROLE_BINDING, kind::ROLE, kind::ROLE_BINDING];
 
-pub(super) fn check(look: &Look<'_>, found: &mut Vec<Problem>) {
-    for csv in look.world.all(&kind::CLUSTER_SERVICE_VERSION).map(|o| o.json()) {
+pub(super) fn check(context: &LintContext<'_>, found: &mut Vec<Problem>) {
+    for csv in context.world.all(&kind::CLUSTER_SERVICE_VERSION).map(|o| o.json()) {
         if let Some(source) = Csv::new(csv).copied_from().filter(|_| !object::is_deleting(csv)) {
-            found.extend(copy(look, csv, source));
+            found.extend(copy(context, csv, source));
         }
     }
     for gk in &RBAC {
-        for object in look.world.all(gk).map(|o| o.json()).filter(|o| !object::is_deleting(o)) {
-            found.extend(rights(look, object));
+        for object in context.world.all(gk).map(|o| o.json()).filter(|o| !object::is_deleting(o)) {
+            found.extend(rights(context, object));
         }
     }
 }
@@ -36,15 +36,15 @@ fn delete(rule: &'static super::Rule, object: &Value, message: String) -> Proble
     Problem::new(rule, object, message).mend("delete it", Change::Delete(vec![ObjectRef::from_object(object)]))
 }
 
-fn copy(look: &Look<'_>, copy: &Value, source: &str) -> Option<Problem> {
+fn copy(context: &LintContext<'_>, copy: &Value, source: &str) -> Option<Problem> {
     let name = object::name(copy);
-    if look.is_missing(&kind::CLUSTER_SERVICE_VERSION, source, name) {
+    if context.is_missing(&kind::CLUSTER_SERVICE_VERSION, source, name) {
         let message = format!("it is a copy of {source}/{name}, which does not exist");
         return Some(delete(&ORPHANED_COPY, copy, message));
     }
-    let original = look.world.json(&kind::CLUSTER_SERVICE_VERSION, source, name)?;
+    let original = context.world.json(&kind::CLUSTER_SERVICE_VERSION, source, name)?;
     // Uses the group's status: until it is written, the spec has no effect.
-    let group = membership::group_of(&look.world, original)?;
+    let group = membership::group_of(&context.world, original)?;
     let targets = group.targets();
     if targets.contains("") || targets.contains(object::namespace(copy)) {
         return None;
@@ -74,14 +74,14 @@ fn owner(object: &Value) -> Option<(&str, &str, &str)> {
 }
 
 /// Returns the problem of a role or binding whose owner does not exist.
-fn rights(look: &Look<'_>, object: &Value) -> Option<Problem> {
+fn rights(context: &LintContext<'_>, object: &Value) -> Option<Problem> {
     let (kind, namespace, owner) = owner(object)?;
     match kind {
         "OperatorGroup" if object::kind(object) == "ClusterRole" => {
-            let is_gone = look.is_missing(&kind::OPERATOR_GROUP, namespace, owner);
-            is_gone.then(|| of_group(look, object, namespace, owner))
+            let is_gone = context.is_missing(&kind::OPERATOR_GROUP, namespace, owner);
+            is_gone.then(|| of_group(context, object, namespace, owner))
         }
-        "ClusterServiceVersion" => of_csv(look, object, namespace, owner),
+        "ClusterServiceVersion" => of_csv(context, object, namespace, owner),
         _ => None,
     }
 }
@@ -91,10 +91,10 @@ fn group_ref(namespace: &str, name: &str) -> ObjectRef {
     ObjectRef { gvk, namespace: namespace.to_owned(), name: name.to_owned() }
 }
 
-fn of_group(look: &Look<'_>, role: &Value, namespace: &str, group: &str) -> Problem {
+fn of_group(context: &LintContext<'_>, role: &Value, namespace: &str, group: &str) -> Problem {
     let message = format!("it belongs to OperatorGroup {namespace}/{group}, which does not exist");
     let also = group_ref(namespace, group);
-    let bound = bound(look, object::name(role));
+    let bound = bound(context, object::name(role));
     if bound.is_empty() {
         return delete(&ORPHANED_GROUP_ROLE, role, message).also([also]);
     }
@@ -104,24 +104,29 @@ fn of_group(look: &Look<'_>, role: &Value, namespace: &str, group: &str) -> Prob
 }
 
 /// Returns the bindings of a ClusterRole.
-fn bound(look: &Look<'_>, role: &str) -> Vec<ObjectRef> {
+fn bound(context: &LintContext<'_>, role: &str) -> Vec<ObjectRef> {
     let binds = |binding: &&Value| {
         object::text(binding, &["roleRef", "kind"]) == "ClusterRole"
             && object::text(binding, &["roleRef", "name"]) == role
     };
     let all = [kind::CLUSTER_ROLE_BINDING, kind::ROLE_BINDING];
-    all.iter().flat_map(|gk| look.world.all(gk)).map(|o| o.json()).filter(binds).map(ObjectRef::from_object).collect()
+    all.iter()
+        .flat_map(|gk| context.world.all(gk))
+        .map(|o| o.json())
+        .filter(binds)
+        .map(ObjectRef::from_object)
+        .collect()
 }
 
-fn of_csv(look: &Look<'_>, object: &Value, namespace: &str, csv: &str) -> Option<Problem> {
+fn of_csv(context: &LintContext<'_>, object: &Value, namespace: &str, csv: &str) -> Option<Problem> {
     let gk = GroupKind::from_object(object);
     let is_of_cluster = gk == kind::CLUSTER_ROLE || gk == kind::CLUSTER_ROLE_BINDING;
     let is_copied = object::label(object, COPIED_FROM).is_some();
     // Kubernetes garbage-collects all others with the ClusterServiceVersion that owns them.
     let is_olms = is_of_cluster || is_copied;
     if !is_olms
-        || !look.is_missing(&kind::CLUSTER_SERVICE_VERSION, namespace, csv)
-        || is_on_its_way(look, namespace, csv)
+        || !context.is_missing(&kind::CLUSTER_SERVICE_VERSION, namespace, csv)
+        || is_on_its_way(context, namespace, csv)
     {
         return None;
     }
@@ -135,10 +140,10 @@ fn csv_ref(namespace: &str, name: &str) -> ObjectRef {
 }
 
 /// Reports whether the ClusterServiceVersion is about to be created. An InstallPlan may create its roles first.
-fn is_on_its_way(look: &Look<'_>, namespace: &str, csv: &str) -> bool {
-    let subscribed = look.world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|o| o.json());
+fn is_on_its_way(context: &LintContext<'_>, namespace: &str, csv: &str) -> bool {
+    let subscribed = context.world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|o| o.json());
     let current: BTreeSet<&str> = subscribed.map(|s| Subscription::new(s).current_csv()).collect();
-    let plans = look.world.in_namespace(&kind::INSTALL_PLAN, namespace).map(|o| o.json());
+    let plans = context.world.in_namespace(&kind::INSTALL_PLAN, namespace).map(|o| o.json());
     let mut open = plans.filter(|plan| InstallPlan::new(plan).phase() != Phase::Complete);
     let names =
         |plan: &Value| object::list(plan, &["spec", "clusterServiceVersionNames"]).iter().any(|name| name == csv);

@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::members::{carried, said};
+use super::members::{carried, format_targets};
 use super::problem::{Change, Problem};
 use super::rule::{EMPTY_HOLDS_APIS, STALE_APIS, STALE_MEMBER, STALE_STATUS};
 use super::targets::has_selector;
-use super::{Look, Tenant, listed};
+use super::{LintContext, Tenant, listed};
 use crate::api::cluster_service_version::{Csv, Phase};
 use crate::api::conditions::Conditions;
 use crate::api::metadata::Metadata;
@@ -21,26 +21,26 @@ use crate::api::object::{self, ObjectRef};
 use crate::api::operator_group::condition;
 use crate::finding::Severity;
 use crate::membership::{self, Apis, Group, PROVIDED_APIS};
-use crate::operatorgroup::intersection::{ApiConflict, Fate, Pair};
+use crate::operatorgroup::intersection::{ApiConflict, MemberEffect, Pair};
 use crate::world::kind;
 
 /// Maximum time until OLM processes every OperatorGroup again (olm-behaviour/operatorgroup.md#target-namespaces).
 const RESYNC: SignedDuration = SignedDuration::from_mins(15);
 
-pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Problem>) {
+pub(super) fn check(context: &LintContext<'_>, tenant: &Tenant<'_>, found: &mut Vec<Problem>) {
     for at in &tenant.groups {
-        found.extend(status(look, tenant, *at));
+        found.extend(status(context, tenant, *at));
     }
     let Some(at) = tenant.the_group() else { return };
-    let group = look.group(at);
-    found.extend(tenant.csvs.iter().filter_map(|csv| member(look, group, csv)));
-    if !group.is_static() && look.known.within(&kind::CLUSTER_SERVICE_VERSION, tenant.namespace) {
-        found.extend(provided(look, tenant, at));
+    let group = context.group(at);
+    found.extend(tenant.csvs.iter().filter_map(|csv| member(context, group, csv)));
+    if !group.is_static() && context.known.within(&kind::CLUSTER_SERVICE_VERSION, tenant.namespace) {
+        found.extend(provided(context, tenant, at));
     }
 }
 
 /// Returns the severity of a difference that follows from these objects; `None` if they have just changed.
-fn severity<'a>(look: &Look<'_>, objects: impl IntoIterator<Item = &'a Value>) -> Option<Severity> {
+fn severity<'a>(context: &LintContext<'_>, objects: impl IntoIterator<Item = &'a Value>) -> Option<Severity> {
     let mut changed = Vec::new();
     for object in objects {
         let times = object::list(object, &["metadata", "managedFields"]).iter();
@@ -50,30 +50,31 @@ fn severity<'a>(look: &Look<'_>, objects: impl IntoIterator<Item = &'a Value>) -
     let changed: Option<Vec<Timestamp>> = changed.into_iter().collect();
     match changed.and_then(|times| times.into_iter().max()) {
         None => Some(Severity::Info),
-        Some(last) => (look.now.duration_since(last) > RESYNC).then_some(Severity::Warning),
+        Some(last) => (context.now.duration_since(last) > RESYNC).then_some(Severity::Warning),
     }
 }
 
-fn status(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
-    let group = look.group(at);
+fn status(context: &LintContext<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
+    let group = context.group(at);
     let account = group.service_account();
-    let waits = !account.is_empty() && look.world.json(&kind::SERVICE_ACCOUNT, tenant.namespace, account).is_none();
-    if waits || has_selector(group) && !look.known.all(&kind::NAMESPACE) {
+    let waits = !account.is_empty() && context.world.json(&kind::SERVICE_ACCOUNT, tenant.namespace, account).is_none();
+    if waits || has_selector(group) && !context.known.all(&kind::NAMESPACE) {
         return None;
     }
-    let wanted = look.scope(at).asked.as_ref().ok()?;
+    let wanted = context.scope(at).asked.as_ref().ok()?;
     if object::at(group.json, &["status", "lastUpdated"]).is_null() {
         // Objects in files need not be of a cluster.
-        let is_there = look.known.all(&kind::OPERATOR_GROUP);
+        let is_there = context.known.all(&kind::OPERATOR_GROUP);
         let created = object::parse_time(Metadata::new(group.json).created())?;
-        let is_old = look.now.duration_since(created) > RESYNC;
+        let is_old = context.now.duration_since(created) > RESYNC;
         let message = "OLM has never processed it";
         return (is_there && is_old).then(|| Problem::new(&STALE_STATUS, group.json, message).advise(RUNNING));
     }
     let recorded: BTreeSet<String> = group.targets().into_iter().map(str::to_owned).collect();
     let message = if recorded != *wanted {
-        let is = if recorded.is_empty() { "no namespace".to_owned() } else { said(tenant.namespace, &recorded) };
-        let asks = if wanted.is_empty() { "no namespace".to_owned() } else { said(tenant.namespace, wanted) };
+        let is =
+            if recorded.is_empty() { "no namespace".to_owned() } else { format_targets(tenant.namespace, &recorded) };
+        let asks = if wanted.is_empty() { "no namespace".to_owned() } else { format_targets(tenant.namespace, wanted) };
         format!("its status states that it targets {is}, but its spec selects {asks}")
     } else if tenant.groups.len() == 1 && has_condition(group, condition::MULTIPLE) {
         "its status states that there are several OperatorGroups in its namespace, but it is the only one".to_owned()
@@ -82,9 +83,10 @@ fn status(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
     } else {
         return None;
     };
-    let differ = wanted.symmetric_difference(&recorded).filter_map(|name| look.world.json(&kind::NAMESPACE, "", name));
+    let differ =
+        wanted.symmetric_difference(&recorded).filter_map(|name| context.world.json(&kind::NAMESPACE, "", name));
     let differ: Vec<&Value> = differ.filter(|_| has_selector(group)).collect();
-    let severity = severity(look, differ.into_iter().chain([group.json]))?;
+    let severity = severity(context, differ.into_iter().chain([group.json]))?;
     Some(Problem::new(&STALE_STATUS, group.json, message).severity(severity).advise(RUNNING))
 }
 
@@ -94,7 +96,7 @@ fn has_condition(group: Group<'_>, of_type: &str) -> bool {
     Conditions::new(group.json).is_true(of_type)
 }
 
-fn member(look: &Look<'_>, group: Group<'_>, csv: &Value) -> Option<Problem> {
+fn member(context: &LintContext<'_>, group: Group<'_>, csv: &Value) -> Option<Problem> {
     let recorded: BTreeSet<String> = group.targets().into_iter().map(str::to_owned).collect();
     if recorded.is_empty() || Csv::new(csv).phase() == Phase::None {
         return None;
@@ -113,7 +115,7 @@ fn member(look: &Look<'_>, group: Group<'_>, csv: &Value) -> Option<Problem> {
     // A member has the annotations from the beginning. A missing one was removed, and operators without targets watch all namespaces, so
     // it is reported at once.
     let is_missing = different.iter().any(|(key, _)| object::annotation(csv, key).is_none());
-    let severity = severity(look, [csv, group.json]).or_else(|| is_missing.then_some(Severity::Warning))?;
+    let severity = severity(context, [csv, group.json]).or_else(|| is_missing.then_some(Severity::Warning))?;
     let patch = Change::Patch(ObjectRef::from_object(csv), json!({ "metadata": { "annotations": wanted } }));
     let what = "make sure that OLM is running; or write the annotations yourself, after which the Deployments are rolled out again";
     Some(
@@ -125,22 +127,22 @@ fn member(look: &Look<'_>, group: Group<'_>, csv: &Value) -> Option<Problem> {
 }
 
 /// Compares `olm.providedAPIs` with what the operators of the namespace provide.
-fn provided(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
-    let scope = look.scope(at);
+fn provided(context: &LintContext<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
+    let scope = context.scope(at);
     let group = scope.group;
     let annotated = &scope.annotated;
-    let originals: Vec<&Value> = membership::originals(&look.world, tenant.namespace).collect();
+    let originals: Vec<&Value> = membership::originals(&context.world, tenant.namespace).collect();
     let by_all = originals.iter().fold(Apis::default(), |all, csv| all.union(&Apis::from_csv(csv)));
     let arrives = |csv: &&Value| {
         matches!(Csv::new(csv).phase(), Phase::None | Phase::Pending) && !Apis::from_csv(csv).0.is_subset(&annotated.0)
     };
     let prunes = !originals.iter().any(arrives);
     let extra: BTreeSet<&String> = annotated.0.difference(&by_all.0).filter(|_| prunes).collect();
-    let blocked = blocked(look, at, &extra);
+    let blocked = blocked(context, at, &extra);
     if originals.is_empty() && !extra.is_empty() {
         let message =
             format!("it reserves {}, but namespace {} has no operator{blocked}", listed(&extra), tenant.namespace);
-        let severity = if blocked.is_empty() { severity(look, [group.json])? } else { Severity::Warning };
+        let severity = if blocked.is_empty() { severity(context, [group.json])? } else { Severity::Warning };
         let patch = json!({ "metadata": { "annotations": { PROVIDED_APIS: null } } });
         let what =
             "remove the annotation; or set spec.staticProvidedAPIs, if the group is intended to reserve these APIs";
@@ -148,8 +150,9 @@ fn provided(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> 
         return Some(problem.mend(what, Change::Patch(ObjectRef::from_object(group.json), patch)));
     }
     let runs = |csv: &Value| Csv::new(csv).phase() == Phase::Succeeded;
-    let fates = look.all.fates(at).into_iter().filter(|fate| fate.row == ApiConflict::Add && runs(fate.csv));
-    let lacked = fates.fold(Apis::default(), |all, fate| all.union(&Apis::from_csv(fate.csv)));
+    let effects =
+        context.all.member_effects(at).into_iter().filter(|effect| effect.row == ApiConflict::Add && runs(effect.csv));
+    let lacked = effects.fold(Apis::default(), |all, effect| all.union(&Apis::from_csv(effect.csv)));
     let lacked: BTreeSet<&String> = lacked.0.difference(&annotated.0).collect();
     let message = match (extra.is_empty(), lacked.is_empty()) {
         (true, true) => return None,
@@ -163,7 +166,7 @@ fn provided(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> 
             listed(&lacked)
         ),
     };
-    let severity = severity(look, originals.iter().copied().chain([group.json]))?;
+    let severity = severity(context, originals.iter().copied().chain([group.json]))?;
     let severity = if blocked.is_empty() { severity } else { Severity::Warning };
     let kept = annotated.0.iter().filter(|api| !extra.contains(api));
     let wanted: BTreeSet<String> = kept.chain(lacked.iter().copied()).cloned().collect();
@@ -176,21 +179,21 @@ fn provided(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> 
 }
 
 /// Returns a suffix that names the operators which the group prevents from providing these APIs.
-fn blocked(look: &Look<'_>, holder: usize, apis: &BTreeSet<&String>) -> String {
+fn blocked(context: &LintContext<'_>, holder: usize, apis: &BTreeSet<&String>) -> String {
     if apis.is_empty() {
         return String::new();
     }
-    let rivals = look.clashes.iter().filter_map(|clash| match clash.pair {
+    let rivals = context.clashes.iter().filter_map(|clash| match clash.pair {
         Pair { a, b } if a == holder => Some(b),
         Pair { a, b } if b == holder => Some(a),
         _ => None,
     });
-    let held = |fate: &Fate<'_>| {
-        let is_hers = fate.others.contains(&holder) && fate.contested.0.iter().any(|api| apis.contains(api));
-        is_hers && fate.row.reason().is_some()
+    let held = |effect: &MemberEffect<'_>| {
+        let is_hers = effect.others.contains(&holder) && effect.contested.0.iter().any(|api| apis.contains(api));
+        is_hers && effect.row.reason().is_some()
     };
-    let fates = rivals.flat_map(|rival| look.all.fates(rival)).filter(held);
-    let others = fates.map(|fate| format!("{}/{}", object::namespace(fate.csv), object::name(fate.csv)));
+    let effects = rivals.flat_map(|rival| context.all.member_effects(rival)).filter(held);
+    let others = effects.map(|effect| format!("{}/{}", object::namespace(effect.csv), object::name(effect.csv)));
     let others: Vec<String> = others.collect();
     if others.is_empty() { String::new() } else { format!(", which prevents {} from running", listed(&others)) }
 }

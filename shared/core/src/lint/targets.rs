@@ -4,19 +4,19 @@ use serde_json::{Value, json};
 
 use super::problem::{Change, Problem};
 use super::rule::{INVALID_FIELDS, INVALID_TARGETS, SELECTS_NOTHING, TARGET_MISSING, TARGETS_AND_SELECTOR};
-use super::{Look, Tenant, listed};
+use super::{LintContext, Tenant, listed};
 use crate::api::object::{self, ObjectRef};
 use crate::finding::Severity;
 use crate::membership::Group;
 use crate::operatorgroup::compile::Named;
-use crate::operatorgroup::form::{self, Fault};
+use crate::operatorgroup::spec_errors::{self, SpecError};
 use crate::visible::word;
 use crate::world::kind;
 
-pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Problem>) {
+pub(super) fn check(context: &LintContext<'_>, tenant: &Tenant<'_>, found: &mut Vec<Problem>) {
     for at in &tenant.groups {
-        let group = look.group(*at);
-        for Fault { what, hint } in form::faults(group.json) {
+        let group = context.group(*at);
+        for SpecError { what, hint } in spec_errors::spec_errors(group.json) {
             found.push(Problem::new(&INVALID_FIELDS, group.json, what).advise(hint));
         }
         let named = named(group);
@@ -26,10 +26,10 @@ pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Proble
             let what = "remove the selector, which has no effect; or remove spec.targetNamespaces, if the selector is intended";
             found.push(Problem::new(&TARGETS_AND_SELECTOR, group.json, message).mend(what, patch));
         }
-        match &look.scope(*at).asked {
+        match &context.scope(*at).asked {
             Err(message) => found.push(invalid(group, &named, message)),
-            Ok(_) if !named.is_empty() => found.extend(missing(look, group, &named)),
-            Ok(_) if has_selector(group) => found.extend(selects_nothing(look, tenant, *at)),
+            Ok(_) if !named.is_empty() => found.extend(missing(context, group, &named)),
+            Ok(_) if has_selector(group) => found.extend(selects_nothing(context, tenant, *at)),
             Ok(_) => {}
         }
     }
@@ -86,11 +86,11 @@ fn invalid(group: Group<'_>, named: &[&str], message: &str) -> Problem {
     problem.propose(what, retarget(group, names))
 }
 
-fn missing(look: &Look<'_>, group: Group<'_>, named: &[&str]) -> Option<Problem> {
-    if !look.known.all(&kind::NAMESPACE) {
+fn missing(context: &LintContext<'_>, group: Group<'_>, named: &[&str]) -> Option<Problem> {
+    if !context.known.all(&kind::NAMESPACE) {
         return None;
     }
-    let there = |name: &&&str| look.world.json(&kind::NAMESPACE, "", name);
+    let there = |name: &&&str| context.world.json(&kind::NAMESPACE, "", name);
     let absent: Vec<&str> = named.iter().filter(|name| there(name).is_none()).copied().collect();
     let leaving: Vec<&str> =
         named.iter().filter(|name| there(name).is_some_and(object::is_terminating)).copied().collect();
@@ -104,7 +104,7 @@ fn missing(look: &Look<'_>, group: Group<'_>, named: &[&str]) -> Option<Problem>
     let namespace = |name: &&str| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": *name } });
     let problem = Problem::new(&TARGET_MISSING, group.json, message);
     let impossible: Vec<&str> = absent.iter().copied().filter(|name| Named::Namespace.check(name).is_err()).collect();
-    Some(match (&absent[..], similar(look, first, named)) {
+    Some(match (&absent[..], similar(context, first, named)) {
         ([_], Some(other)) => {
             let names = named.iter().map(|name| if *name == first { other } else { name });
             problem.propose(
@@ -131,20 +131,21 @@ fn leaves(group: Group<'_>, named: &[&str], leaving: &[&str], how: &str) -> Prob
 }
 
 /// Returns a namespace with a similar name, which may be the intended one.
-fn similar<'a>(look: &Look<'a>, name: &str, named: &[&str]) -> Option<&'a str> {
-    let known = look.world.all(&kind::NAMESPACE).map(|o| object::name(o.json())).filter(|known| !named.contains(known));
+fn similar<'a>(context: &LintContext<'a>, name: &str, named: &[&str]) -> Option<&'a str> {
+    let known =
+        context.world.all(&kind::NAMESPACE).map(|o| object::name(o.json())).filter(|known| !named.contains(known));
     let close = known.map(|known| (strsim::damerau_levenshtein(known, name), known)).filter(|(d, _)| *d <= 2);
     // Short names are too similar to each other to suggest one.
     close.filter(|(d, _)| d * 3 < name.len()).min().map(|(_, known)| known)
 }
 
-fn selects_nothing(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
-    if !look.known.all(&kind::NAMESPACE) {
+fn selects_nothing(context: &LintContext<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
+    if !context.known.all(&kind::NAMESPACE) {
         return None;
     }
-    let group = look.group(at);
-    let targets = look.targets(at);
-    let there = targets.iter().filter_map(|name| look.world.json(&kind::NAMESPACE, "", name));
+    let group = context.group(at);
+    let targets = context.targets(at);
+    let there = targets.iter().filter_map(|name| context.world.json(&kind::NAMESPACE, "", name));
     if targets.is_empty() {
         let problem =
             Problem::new(&SELECTS_NOTHING, group.json, "spec.selector matches no namespace").advise(label(group));

@@ -23,7 +23,7 @@ pub enum ApiConflict {
 impl ApiConflict {
     /// Returns the row for a member. `contested`: an intersecting group provides one of its APIs. `covered`: its own
     /// group's annotation contains all of them. `is_static`: its own group is static.
-    pub fn new(contested: bool, covered: bool, is_static: bool) -> Self {
+    pub fn classify(contested: bool, covered: bool, is_static: bool) -> Self {
         match (contested, covered, is_static) {
             (false, true, _) => Self::Continue,
             (false, false, false) => Self::Add,

@@ -96,7 +96,7 @@ pub fn provision(world: &Reader<'_>, group: Group<'_>, csv: &Value) -> Provision
             gives_way |= other.is_static() || other.precedes(group);
         }
     }
-    match ApiConflict::new(contested, covered, group.is_static()) {
+    match ApiConflict::classify(contested, covered, group.is_static()) {
         ApiConflict::Remove if gives_way => Provision::Annotate(annotated.filter(|api| !provides.0.contains(api))),
         ApiConflict::Continue | ApiConflict::Remove => Provision::Settled,
         ApiConflict::Add => Provision::Annotate(annotated.union(&provides)),

@@ -71,7 +71,7 @@ impl FromStr for InstallMode {
 
 /// The input of [`compile`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wish {
+pub struct GroupRequest {
     /// The group's name.
     pub name: String,
     /// The operator's namespace, which is that of the group.
@@ -112,9 +112,9 @@ fn refused(message: impl Into<String>, hint: impl Into<String>) -> Refused {
 ///
 /// # Errors
 /// The namespaces do not match the mode, or a name is invalid.
-pub fn compile(wish: &Wish) -> Result<Compiled, Refused> {
-    let Wish { name, namespace, mode, targets, service_account } = wish;
-    check_names(wish)?;
+pub fn compile(request: &GroupRequest) -> Result<Compiled, Refused> {
+    let GroupRequest { name, namespace, mode, targets, service_account } = request;
+    check_names(request)?;
     let given: BTreeSet<String> = targets.iter().cloned().collect();
     if given.len() > 1 && given.contains("") {
         return Err(refused(
@@ -150,8 +150,8 @@ pub fn compile(wish: &Wish) -> Result<Compiled, Refused> {
     Ok(Compiled { mode, group })
 }
 
-fn check_names(wish: &Wish) -> Result<(), Refused> {
-    let Wish { name, namespace, targets, service_account, .. } = wish;
+fn check_names(request: &GroupRequest) -> Result<(), Refused> {
+    let GroupRequest { name, namespace, targets, service_account, .. } = request;
     let mut namespaces = std::iter::once(namespace).chain(targets.iter().filter(|target| !target.is_empty()));
     namespaces.try_for_each(|name| Named::Namespace.check(name))?;
     Named::OperatorGroup.check(name)?;

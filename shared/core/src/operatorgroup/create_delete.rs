@@ -130,7 +130,7 @@ pub fn creation<'w>(world: &Reader<'w>, namespace: &str, group: &Value) -> Creat
 }
 
 /// Returns the fields of the spec, except the targets, in which an existing group differs from the requested one.
-pub fn differing(there: &Value, wished: &Value) -> Vec<&'static str> {
+pub fn differing(there: &Value, requested: &Value) -> Vec<&'static str> {
     // Each with its default.
     let fields = [
         ("serviceAccountName", json!("")),
@@ -138,7 +138,7 @@ pub fn differing(there: &Value, wished: &Value) -> Vec<&'static str> {
         ("upgradeStrategy", json!("Default")),
     ];
     let differ = |field: &str, default: &Value| {
-        let [one, other] = [there, wished].map(|group| {
+        let [one, other] = [there, requested].map(|group| {
             let value = object::at(group, &["spec", field]);
             if value.is_null() { default } else { value }
         });

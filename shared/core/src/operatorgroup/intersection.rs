@@ -4,7 +4,7 @@
 //! ```text
 //!   World --of--> Scope of each group (reach, annotated, members)
 //!                   --pairs--> all that intersect      --clashes--> those that claim the same APIs
-//!                   --fates--> the row of the design's table that applies to each member
+//!                   --member_effects--> the row of the design's table that applies to each member
 //! ```
 //!
 //! *Guarantees*: symmetric, and ordered by namespace and name. The namespaces are those of a group's spec, whether its
@@ -31,8 +31,8 @@ pub struct Intersections<'w> {
     scopes: Vec<Scope<'w>>,
     /// The namespaces that a group names, selects or is in, by bit.
     namespaces: Vec<String>,
-    /// The APIs that a group claims, and their claimants.
-    claims: BTreeMap<String, Claims>,
+    /// The APIs that a group claims, and their providers.
+    providers: BTreeMap<String, ApiProviders>,
 }
 
 /// An OperatorGroup, and what is compared with others.
@@ -67,7 +67,7 @@ enum Reach {
 }
 
 #[derive(Default)]
-struct Claims {
+struct ApiProviders {
     /// Groups whose annotation contains the API.
     annotated: BTreeSet<usize>,
     /// Groups with a member that provides it.
@@ -112,7 +112,7 @@ pub enum Holder {
 
 /// What OLM does about a member because of what its own and other groups provide.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fate<'w> {
+pub struct MemberEffect<'w> {
     /// Its group.
     pub group: usize,
     /// The ClusterServiceVersion.
@@ -138,7 +138,7 @@ impl<'w> Intersections<'w> {
         };
         let groups: Vec<Group<'w>> = world.all(&kind::OPERATOR_GROUP).map(|o| Group::new(o.json())).collect();
         let mut scopes = Vec::with_capacity(groups.len());
-        let mut claims: BTreeMap<String, Claims> = BTreeMap::new();
+        let mut providers: BTreeMap<String, ApiProviders> = BTreeMap::new();
         // Many groups may have the same selector, which is evaluated on the labels of all namespaces.
         let mut selected: BTreeMap<String, Result<BTreeSet<String>, String>> = BTreeMap::new();
         for (at, group) in groups.iter().enumerate() {
@@ -155,10 +155,10 @@ impl<'w> Intersections<'w> {
             };
             let scope = Scope::new(world, *group, asked, is_alone, &mut number);
             for api in &scope.annotated.0 {
-                claims.entry(api.clone()).or_default().annotated.insert(at);
+                providers.entry(api.clone()).or_default().annotated.insert(at);
             }
             for api in scope.members.iter().flat_map(|m| &m.provides.0) {
-                claims.entry(api.clone()).or_default().provided.insert(at);
+                providers.entry(api.clone()).or_default().provided.insert(at);
             }
             scopes.push(scope);
         }
@@ -166,7 +166,7 @@ impl<'w> Intersections<'w> {
         for (name, number) in numbers {
             namespaces[number] = name;
         }
-        Self { scopes, namespaces, claims }
+        Self { scopes, namespaces, providers }
     }
 
     /// Returns the groups, by namespace and name.
@@ -235,10 +235,10 @@ impl<'w> Intersections<'w> {
     /// Returns the pairs that claim the same APIs, sorted.
     pub fn clashes(&self) -> Vec<Clash> {
         let mut found: Vec<(Pair, &String)> = Vec::new();
-        for (api, Claims { annotated, provided }) in &self.claims {
-            let claimants: Vec<usize> = annotated.union(provided).copied().collect();
-            for (at, a) in claimants.iter().enumerate() {
-                let rest = claimants[at + 1..].iter().filter(|b| self.intersect(*a, **b));
+        for (api, ApiProviders { annotated, provided }) in &self.providers {
+            let providers: Vec<usize> = annotated.union(provided).copied().collect();
+            for (at, a) in providers.iter().enumerate() {
+                let rest = providers[at + 1..].iter().filter(|b| self.intersect(*a, **b));
                 found.extend(rest.map(|b| (Pair { a: *a, b: *b }, api)));
             }
         }
@@ -249,8 +249,8 @@ impl<'w> Intersections<'w> {
     }
 
     /// Returns the groups that claim an API: their annotations contain it, or a member provides it.
-    pub fn claimants(&self, api: &str) -> BTreeSet<usize> {
-        self.claims.get(api).map(|Claims { annotated, provided }| annotated | provided).unwrap_or_default()
+    pub fn providers(&self, api: &str) -> BTreeSet<usize> {
+        self.providers.get(api).map(|ApiProviders { annotated, provided }| annotated | provided).unwrap_or_default()
     }
 
     /// Returns the APIs that both groups of a pair claim, whether they intersect or not.
@@ -285,13 +285,13 @@ impl<'w> Intersections<'w> {
     }
 
     /// Returns what OLM does about the members of a group, given the current annotations.
-    pub fn fates(&self, group: usize) -> Vec<Fate<'w>> {
+    pub fn member_effects(&self, group: usize) -> Vec<MemberEffect<'w>> {
         let scope = &self.scopes[group];
-        let fate = |member: &Member<'w>| {
+        let effect = |member: &Member<'w>| {
             let mut contested = Apis::default();
             let mut others = BTreeSet::new();
             for api in &member.provides.0 {
-                let annotated = self.claims.get(api).map(|c| &c.annotated).into_iter().flatten().copied();
+                let annotated = self.providers.get(api).map(|c| &c.annotated).into_iter().flatten().copied();
                 let rivals: Vec<usize> =
                     annotated.filter(|other| *other != group && self.intersect(group, *other)).collect();
                 if !rivals.is_empty() {
@@ -300,10 +300,10 @@ impl<'w> Intersections<'w> {
                 others.extend(rivals);
             }
             let covered = member.provides.0.is_subset(&scope.annotated.0);
-            let row = ApiConflict::new(!contested.0.is_empty(), covered, scope.group.is_static());
-            Fate { group, csv: member.csv, row, contested, others }
+            let row = ApiConflict::classify(!contested.0.is_empty(), covered, scope.group.is_static());
+            MemberEffect { group, csv: member.csv, row, contested, others }
         };
-        scope.members.iter().map(fate).collect()
+        scope.members.iter().map(effect).collect()
     }
 }
 

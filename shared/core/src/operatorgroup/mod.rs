@@ -13,17 +13,17 @@
 //! ```text
 //!   intersection  which groups conflict  --> remedy   how to resolve it
 //!   compile       an install mode and namespaces -> a group
-//!   form          what the API server would reject in a group
+//!   spec_errors   what the API server would reject in a group
 //!   create_delete where a group is created, and which one may be deleted
 //! ```
 
 pub mod compile;
 pub mod create_delete;
-pub mod form;
 pub mod intersection;
 mod namespace;
 pub mod remedy;
 mod roles;
+pub mod spec_errors;
 #[cfg(test)]
 mod tests;
 

@@ -165,7 +165,7 @@ mod tests {
         testing::csv(namespace, "op.v1", &spec)
     }
 
-    fn told(objects: &[Value]) -> Vec<String> {
+    fn remedy_lines(objects: &[Value]) -> Vec<String> {
         let world = testing::world(objects);
         let reader = Reader::new(&world);
         let all = Intersections::from_world(&reader);
@@ -185,7 +185,7 @@ mod tests {
         let subscription =
             testing::with_status(testing::subscription("a", "s", &Value::Null), &json!({"installedCSV": "op.v1"}));
         let gone = "uninstall op.v1 from a: kubectl delete subscription.operators.coreos.com/s clusterserviceversion/op.v1 -n a";
-        assert_eq!(told(&[a, csv("a"), b, csv("b"), subscription]), [narrower, gone]);
+        assert_eq!(remedy_lines(&[a, csv("a"), b, csv("b"), subscription]), [narrower, gone]);
     }
 
     #[test]
@@ -194,8 +194,8 @@ mod tests {
         let b = group("b", &json!({"targetNamespaces": ["x"]}), ROSE, "2026-01-01T00:00:00Z");
         let labels = json!({"team": "roses"});
         let namespace = |name: &str| testing::labelled_namespace(name, &labels);
-        let told = told(&[a, csv("a"), b, csv("b"), namespace("x"), namespace("y")]);
-        assert!(told[0].ends_with("-p '{\"spec\":{\"selector\":null,\"targetNamespaces\":[\"y\"]}}'"), "{told:?}");
+        let lines = remedy_lines(&[a, csv("a"), b, csv("b"), namespace("x"), namespace("y")]);
+        assert!(lines[0].ends_with("-p '{\"spec\":{\"selector\":null,\"targetNamespaces\":[\"y\"]}}'"), "{lines:?}");
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
         let b = group("b", &json!({"targetNamespaces": ["b"]}), "", "2026-01-01T00:00:00Z");
         // Neither can be narrowed: a targets everything, and b only its own namespace.
         assert_eq!(
-            told(&[a, csv("a"), b, csv("b")]),
+            remedy_lines(&[a, csv("a"), b, csv("b")]),
             ["uninstall op.v1 from b: kubectl delete clusterserviceversion/op.v1 -n b"]
         );
     }
@@ -218,13 +218,14 @@ mod tests {
             "2026-01-02T00:00:00Z",
         );
         let b = group("b", &json!({"targetNamespaces": ["x", "y"]}), "", "2026-01-01T00:00:00Z");
-        let told = told(&[a, b, csv("b")]);
-        assert!(told[0].starts_with("remove namespace x from the targets of b/og: "), "{told:?}");
+        let lines = remedy_lines(&[a, b, csv("b")]);
+        assert!(lines[0].starts_with("remove namespace x from the targets of b/og: "), "{lines:?}");
         assert!(
-            told.iter()
+            lines
+                .iter()
                 .any(|t| t
                     .ends_with("kubectl annotate operatorgroup og -n a --overwrite olm.providedAPIs=Tulip.v1.x.io")),
-            "{told:?}"
+            "{lines:?}"
         );
     }
 }

@@ -388,7 +388,7 @@ fn suffix(names: &[String]) -> String {
 }
 
 /// Returns how to fix a failure of an InstallPlan that is recognised by its message.
-fn mend(message: &str) -> Option<&'static str> {
+fn fix_hint(message: &str) -> Option<&'static str> {
     Some(match message {
         m if m.starts_with("risk of data loss") => {
             "rewrite every object of the kind (kubectl get KIND -A -o yaml | kubectl replace -f -), so that it is stored in the \
@@ -413,15 +413,15 @@ fn missing_catalog(message: &str) -> Option<(&str, &str)> {
 }
 
 /// Returns the hint for a failure of an InstallPlan: to fix its cause, or to remove the bundle whose step failed.
-fn mend_plan(namespace: &str, plan: &str, message: &str, culprit: &BlockingBundle, failed: bool) -> Option<String> {
-    let cause = mend(message);
+fn plan_fix_hint(namespace: &str, plan: &str, message: &str, culprit: &BlockingBundle, failed: bool) -> Option<String> {
+    let cause = fix_hint(message);
     let BlockingBundle { csv, subscriptions, others } = culprit;
     let anew = if subscriptions.is_empty() {
         "then create the InstallPlan again".to_owned()
     } else {
         format!("then kubectl -n {} delete installplan {}: OLM creates a new one", word(namespace), word(plan))
     };
-    let mended = match (cause, failed) {
+    let hint = match (cause, failed) {
         (Some(cause), true) => Some(format!("{cause}; {anew}")),
         (Some(cause), false) => Some(cause.to_owned()),
         (None, true) => Some(format!("fix the cause, {anew}")),
@@ -438,8 +438,8 @@ fn mend_plan(namespace: &str, plan: &str, message: &str, culprit: &BlockingBundl
              ClusterServiceVersions, and create those Subscriptions again",
             cause.unwrap_or("fix the cause")
         )),
-        (false, true) if cause.is_some() => mended.map(|mended| format!("{mended}; or unsubscribe: {give_up}")),
-        _ => mended,
+        (false, true) if cause.is_some() => hint.map(|hint| format!("{hint}; or unsubscribe: {give_up}")),
+        _ => hint,
     }
 }
 
@@ -520,10 +520,10 @@ impl Reason {
                 format!("to see the address, run kubectl -n {namespace} get catalogsource {name} -o yaml")
             }
             Self::InstallPlanFailed { namespace, name, message, culprit } => {
-                return mend_plan(namespace, name, message, culprit, true);
+                return plan_fix_hint(namespace, name, message, culprit, true);
             }
             Self::InstallPlanRetries { namespace, name, message, culprit, .. } => {
-                return mend_plan(namespace, name, message, culprit, false);
+                return plan_fix_hint(namespace, name, message, culprit, false);
             }
             Self::OptionalNotCreated { namespace, name, .. } => {
                 format!("to see the causes in its Events, run kubectl -n {namespace} describe installplan {name}")

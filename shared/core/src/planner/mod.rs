@@ -15,9 +15,9 @@
 
 mod answer;
 pub mod backoff;
+mod completion;
 mod dispatch;
 mod keys;
-mod outlook;
 #[cfg(test)]
 mod recordings;
 mod terminating;
@@ -30,8 +30,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 pub use answer::{Answer, answer};
+pub use completion::Pending;
 use jiff::Timestamp;
-pub use outlook::Outlook;
 use serde_json::Value;
 
 use crate::api::object::{self, ObjectRef};

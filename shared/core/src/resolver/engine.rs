@@ -14,8 +14,8 @@
 //! *Guarantee.* Memory and time are bounded ([`CONFLICTS`], [`ASSIGNMENTS`]): beyond the limits every answer is [`GaveUp`].
 //! *Caveat.* OLM's engine restarts and forgets clauses only after more conflicts.
 
-use super::circuit::{Circuit, Literal, TRUE};
-use super::heat::Heat;
+use super::branching::BranchingHeuristic;
+use super::logic_circuit::{Literal, LogicCircuit, TRUE};
 
 /// Maximum number of conflicts.
 const CONFLICTS: usize = 1500;
@@ -65,7 +65,7 @@ pub(super) struct Engine {
     reasons: Vec<Clause>,
     /// By variable: the decision level of its value; `None` when unassigned.
     levels: Vec<Option<usize>>,
-    heat: Heat,
+    branching: BranchingHeuristic,
     room: usize,
     last: usize,
     /// By literal: number of clauses that contain it, weighted; short ones count more.
@@ -110,14 +110,14 @@ fn is_positive(literal: Literal) -> bool {
 
 impl Engine {
     /// Creates an engine with the gates of a circuit.
-    pub(super) fn new(circuit: &Circuit) -> Self {
+    pub(super) fn new(circuit: &LogicCircuit) -> Self {
         let mut engine = Self {
             clauses: vec![0],
             watches: vec![Vec::new(); 2 * ROOM],
             values: vec![0; 2 * ROOM],
             reasons: vec![NONE; ROOM],
             levels: vec![Some(0); ROOM],
-            heat: Heat::default(),
+            branching: BranchingHeuristic::default(),
             room: ROOM,
             last: 0,
             asked: vec![0; 2 * ROOM],
@@ -163,7 +163,7 @@ impl Engine {
             return Ok(Answer::Conflict);
         }
         self.scope_end = self.level;
-        let is_open = self.heat.has(|v| self.values[2 * v] == 0);
+        let is_open = self.branching.has(|v| self.values[2 * v] == 0);
         Ok(if is_open { Answer::Unknown } else { Answer::Holds })
     }
 
@@ -195,7 +195,7 @@ impl Engine {
             return Ok(false);
         }
         self.prefer();
-        self.heat.begin();
+        self.branching.begin();
         let base = self.assumed_level;
         loop {
             let conflict = self.propagate()?;
@@ -207,10 +207,10 @@ impl Engine {
                 let (clause, unit, level) = self.learn(conflict)?;
                 self.back(level.max(base));
                 self.assign(unit, clause);
-                self.heat.decay();
+                self.branching.decay();
                 continue;
             }
-            let Some((guess, value)) = self.heat.pop(|v| self.values[2 * v] == 0) else { return Ok(true) };
+            let Some((guess, value)) = self.branching.pop(|v| self.values[2 * v] == 0) else { return Ok(true) };
             self.assign(positive(guess) ^ Literal::from(!value), NONE);
         }
     }
@@ -219,7 +219,7 @@ impl Engine {
     fn prefer(&mut self) {
         if self.preferred_for != self.last {
             for v in 1..=self.last {
-                self.heat.prefer(v, self.asked[2 * v] > self.asked[2 * v + 1]);
+                self.branching.prefer(v, self.asked[2 * v] > self.asked[2 * v + 1]);
             }
             self.preferred_for = self.last;
         }
@@ -255,7 +255,7 @@ impl Engine {
             while self.room <= variable {
                 self.room *= 2;
             }
-            self.heat.grow(self.room);
+            self.branching.grow(self.room);
             let room = self.room + 1;
             self.watches.resize_with(2 * room, Vec::new);
             self.values.resize(2 * room, 0);
@@ -267,7 +267,7 @@ impl Engine {
             self.redundant.resize(room, Redundant::Open);
         }
         for v in self.last + 1..=variable {
-            self.heat.push(v, true);
+            self.branching.push(v, true);
         }
         self.last = self.last.max(variable);
     }
@@ -300,7 +300,7 @@ impl Engine {
             self.values[literal as usize ^ 1] = 0;
             self.reasons[v] = NONE;
             self.levels[v] = None;
-            self.heat.push(v, is_positive(literal));
+            self.branching.push(v, is_positive(literal));
         }
         self.head = self.trail.len();
         self.level = if self.trail.is_empty() { 0 } else { level };
@@ -436,7 +436,7 @@ impl Engine {
                         }
                         _ => {
                             of_level.push(literal);
-                            self.heat.bump(v);
+                            self.branching.bump(v);
                             open += 1;
                         }
                     }
@@ -450,7 +450,7 @@ impl Engine {
             open = open.checked_sub(1).ok_or(GaveUp)?;
             if open == 0 {
                 learned[0] = literal ^ 1;
-                self.heat.bump(v);
+                self.branching.bump(v);
                 break;
             }
             if self.reasons[v] == NONE {
@@ -487,7 +487,7 @@ impl Engine {
             let follows = self.follows(v, 0);
             self.redundant[v] = Redundant::Yes;
             if !follows {
-                self.heat.bump(v);
+                self.branching.bump(v);
             }
             !follows
         });

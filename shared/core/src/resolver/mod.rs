@@ -9,14 +9,14 @@
 //! ```
 //!
 //! `solve` works on numbers and rules without knowledge of bundles; `sat` is the interface for another engine. `search`, on
-//! a `circuit` and an `engine` of its own, arrives at OLM's choice where choices conflict.
+//! a `logic_circuit` and an `engine` of its own, arrives at OLM's choice where choices conflict.
 
-mod circuit;
+mod branching;
+mod candidates;
 mod engine;
 pub mod explain;
-mod heat;
 mod installed;
-mod offer;
+mod logic_circuit;
 mod problem;
 mod rule;
 mod sat;

@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::offer::{Lack, Offer, Offers};
-use super::rule::{Rule, Says};
+use super::candidates::{Lack, Offer, Offers};
+use super::rule::{Formula, Rule};
 use super::{Failure, Inputs, Installed, Wanted};
 use crate::api::object::{self, Gvk};
 use crate::bundle::property;
@@ -87,7 +87,7 @@ pub(super) fn build<'i>(inputs: &'i Inputs<'_>) -> Result<Problem<'i>, Failure> 
     for (installed, variable) in inputs.installed.iter().zip(installed).filter(|(i, _)| !i.subscribed) {
         let name = &installed.entry.name;
         let message = format!("clusterserviceversion {name} exists and is not referenced by a subscription");
-        builder.rule(Says::Chosen(variable), About::Unsubscribed(variable), message);
+        builder.rule(Formula::Chosen(variable), About::Unsubscribed(variable), message);
     }
     builder.limits();
     let broken: BTreeSet<String> = inputs.broken.iter().map(ToString::to_string).collect();
@@ -134,14 +134,14 @@ impl<'i> Builder<'i, '_> {
         self.problem.variables.len() - 1
     }
 
-    fn rule(&mut self, says: Says, about: About, message: String) {
+    fn rule(&mut self, formula: Formula, about: About, message: String) {
         let is_of_api = match &about {
             About::OneProvider(_) => true,
             About::Requires(_, what) => what.starts_with("providing an API with "),
             _ => false,
         };
         let weight = if is_of_api { TOLD_LATER } else { 0 };
-        self.problem.rules.push(Rule { says, message, weight });
+        self.problem.rules.push(Rule { formula, message, weight });
         self.problem.about.push(about);
     }
 
@@ -154,12 +154,16 @@ impl<'i> Builder<'i, '_> {
             Err(error) => return self.errors.push(error.to_string()),
         };
         let subscription = self.variable(Variable::Subscription(at));
-        self.rule(Says::Chosen(subscription), About::Subscription(at), format!("subscription {} exists", wanted.name));
+        self.rule(
+            Formula::Chosen(subscription),
+            About::Subscription(at),
+            format!("subscription {} exists", wanted.name),
+        );
         let candidates = match candidates {
             Ok(candidates) => candidates,
             Err(lack) => {
                 let message = lack.message(wanted);
-                return self.rule(Says::Never(subscription), About::Nothing(at, lack), message);
+                return self.rule(Formula::Never(subscription), About::Nothing(at, lack), message);
             }
         };
         let mut choices = Vec::new();
@@ -172,7 +176,7 @@ impl<'i> Builder<'i, '_> {
                     offer.over = Some(&current.entry.name);
                 }
                 let message = format!("{id} conflicts with {}", self.offers.existing(&current.entry));
-                self.rule(Says::NotBoth(variable, installed), About::Replaces(variable, installed), message);
+                self.rule(Formula::NotBoth(variable, installed), About::Replaces(variable, installed), message);
             }
             choices.push((variable, id));
         }
@@ -181,14 +185,14 @@ impl<'i> Builder<'i, '_> {
         }
         if choices.is_empty() {
             let message = Lack::Candidates.message(wanted);
-            return self.rule(Says::Never(subscription), About::Nothing(at, Lack::Candidates), message);
+            return self.rule(Formula::Never(subscription), About::Nothing(at, Lack::Candidates), message);
         }
         let (variables, names): (Vec<usize>, Vec<String>) = choices.into_iter().unzip();
         let message = match &names[..] {
             [only] => format!("subscription {} requires {only}", wanted.name),
             _ => format!("subscription {} requires at least one of {}", wanted.name, enumerate(&names, "or")),
         };
-        self.rule(Says::OneOf(subscription, variables), About::Needs(at), message);
+        self.rule(Formula::OneOf(subscription, variables), About::Needs(at), message);
     }
 
     /// Returns the variable of an offer.
@@ -213,7 +217,7 @@ impl<'i> Builder<'i, '_> {
         self.known.insert(id.clone(), variable);
         let entry = offer.entry;
         if entry.properties.iter().any(|p| p.type_ == "olm.deprecated") {
-            self.rule(Says::Never(variable), About::Deprecated(variable), format!("bundle {id} is deprecated"));
+            self.rule(Formula::Never(variable), About::Deprecated(variable), format!("bundle {id} is deprecated"));
         }
         self.entries.push((variable, id, entry));
         self.open.push_back((variable, offer));
@@ -252,7 +256,7 @@ impl<'i> Builder<'i, '_> {
             };
             let providers = providers.into_iter().map(|p| self.offered(p)).collect();
             let message = format!("bundle {} requires an operator {said}", entry.name);
-            self.rule(Says::OneOf(variable, providers), About::Requires(variable, said), message);
+            self.rule(Formula::OneOf(variable, providers), About::Requires(variable, said), message);
         }
     }
 
@@ -276,7 +280,7 @@ impl<'i> Builder<'i, '_> {
         };
         let limit = |members: &BTreeMap<&str, usize>| {
             let members: BTreeSet<usize> = members.values().copied().collect();
-            Says::AtMost(1, members.into_iter().collect())
+            Formula::AtMost(1, members.into_iter().collect())
         };
         for (api, members) in apis.into_iter().filter(|(_, m)| m.len() > 1) {
             let Gvk { group, version, kind } = &api;

@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
     /// The constraint.
-    pub(super) says: Says,
+    pub(super) formula: Formula,
     /// The message.
     pub(super) message: String,
     /// Of several contradictions the one with rules of less weight is reported.
@@ -13,7 +13,7 @@ pub(super) struct Rule {
 
 /// A constraint on variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Says {
+pub(super) enum Formula {
     /// The variable is chosen.
     Chosen(usize),
     /// The variable is not chosen.
@@ -26,7 +26,7 @@ pub(super) enum Says {
     AtMost(usize, Vec<usize>),
 }
 
-impl Says {
+impl Formula {
     /// Returns whether the constraint holds for that choice.
     pub(super) fn holds(&self, is: impl Fn(&usize) -> bool) -> bool {
         match self {

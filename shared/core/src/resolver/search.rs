@@ -14,12 +14,12 @@
 
 use std::collections::VecDeque;
 
-use super::circuit::{Circuit, Literal};
 use super::engine::{Answer, Engine, GaveUp};
-use super::rule::{Rule, Says};
+use super::logic_circuit::{Literal, LogicCircuit};
+use super::rule::{Formula, Rule};
 
 /// Maximum number of scopes in total.
-const GUESSES: usize = 200_000;
+const DECISIONS: usize = 200_000;
 
 /// An open choice.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ struct Choice<'r> {
 
 /// A choice that was made.
 #[derive(Clone, Copy, Debug)]
-struct Guess<'r> {
+struct Decision<'r> {
     choice: Choice<'r>,
     /// The candidate; `None` when one was already chosen, or none is left.
     taken: Option<usize>,
@@ -42,18 +42,18 @@ struct Guess<'r> {
 /// Chooses among `count` variables as OLM does, in the order of choice. Returns `None` when OLM finds no choice. The rules
 /// must be satisfiable.
 pub(super) fn choose(rules: &[Rule], count: usize) -> Result<Option<Vec<usize>>, GaveUp> {
-    let mut circuit = Circuit::with_inputs(count);
-    let holds: Vec<Literal> = rules.iter().map(|rule| circuit.rule(&rule.says)).collect();
+    let mut circuit = LogicCircuit::with_inputs(count);
+    let holds: Vec<Literal> = rules.iter().map(|rule| circuit.rule(&rule.formula)).collect();
     let mut engine = Engine::new(&circuit);
     let mut needs: Vec<Vec<&[usize]>> = vec![Vec::new(); count];
     let mut anchors: Vec<&[usize]> = Vec::new();
     let mut is_anchor = vec![false; count];
     for rule in rules {
-        match &rule.says {
-            Says::Chosen(variable) if !std::mem::replace(&mut is_anchor[*variable], true) => {
+        match &rule.formula {
+            Formula::Chosen(variable) if !std::mem::replace(&mut is_anchor[*variable], true) => {
                 anchors.push(std::slice::from_ref(variable));
             }
-            Says::OneOf(variable, candidates) if !candidates.is_empty() => needs[*variable].push(candidates),
+            Formula::OneOf(variable, candidates) if !candidates.is_empty() => needs[*variable].push(candidates),
             _ => {}
         }
     }
@@ -61,7 +61,7 @@ pub(super) fn choose(rules: &[Rule], count: usize) -> Result<Option<Vec<usize>>,
         engine.assume(literal);
     }
     for anchor in anchors.iter().copied().flatten() {
-        engine.assume(Circuit::input(*anchor));
+        engine.assume(LogicCircuit::input(*anchor));
     }
     let chosen = match engine.test()? {
         Answer::Conflict => return Ok(None),
@@ -73,7 +73,7 @@ pub(super) fn choose(rules: &[Rule], count: usize) -> Result<Option<Vec<usize>>,
                 engine: &mut engine,
                 needs: &needs,
                 choices,
-                guesses: Vec::new(),
+                decisions: Vec::new(),
                 chosen,
                 last: Answer::Unknown,
             };
@@ -88,7 +88,7 @@ pub(super) fn choose(rules: &[Rule], count: usize) -> Result<Option<Vec<usize>>,
     for variable in &chosen {
         is_chosen[*variable] = true;
     }
-    let extras = (0..count).filter(|v| !is_chosen[*v] && engine.is_true(Circuit::input(*v)));
+    let extras = (0..count).filter(|v| !is_chosen[*v] && engine.is_true(LogicCircuit::input(*v)));
     let chosen: Vec<usize> = chosen.iter().copied().chain(extras).collect();
     Ok(hold(rules, count, &chosen).then_some(chosen))
 }
@@ -99,7 +99,7 @@ pub(super) fn hold(rules: &[Rule], count: usize, chosen: &[usize]) -> bool {
     for variable in chosen {
         is_chosen[*variable] = true;
     }
-    rules.iter().all(|rule| rule.says.holds(|v| is_chosen[*v]))
+    rules.iter().all(|rule| rule.formula.holds(|v| is_chosen[*v]))
 }
 
 struct Search<'s, 'r> {
@@ -107,7 +107,7 @@ struct Search<'s, 'r> {
     /// The choices that each variable adds.
     needs: &'s [Vec<&'r [usize]>],
     choices: VecDeque<Choice<'r>>,
-    guesses: Vec<Guess<'r>>,
+    decisions: Vec<Decision<'r>>,
     chosen: Vec<bool>,
     last: Answer,
 }
@@ -121,7 +121,7 @@ impl<'r> Search<'_, 'r> {
                 self.last = self.engine.solve()?;
             }
             if self.last == Answer::Conflict {
-                if self.guesses.is_empty() {
+                if self.decisions.is_empty() {
                     return Ok(None);
                 }
                 self.take_back()?;
@@ -129,13 +129,13 @@ impl<'r> Search<'_, 'r> {
             }
             let Some(choice) = self.choices.pop_front() else { break };
             opened += 1;
-            if opened > GUESSES {
+            if opened > DECISIONS {
                 return Err(GaveUp);
             }
             self.make(choice)?;
         }
-        let chosen = self.guesses.iter().filter_map(|guess| guess.taken).collect();
-        while !self.guesses.is_empty() {
+        let chosen = self.decisions.iter().filter_map(|decision| decision.taken).collect();
+        while !self.decisions.is_empty() {
             self.take_back()?;
         }
         Ok(Some(chosen))
@@ -145,25 +145,25 @@ impl<'r> Search<'_, 'r> {
         let is_chosen = choice.candidates.iter().any(|c| self.chosen[*c]);
         let taken = choice.candidates.get(choice.next).copied().filter(|_| !is_chosen);
         let needs = taken.map_or(&[][..], |taken| &self.needs[taken]);
-        self.guesses.push(Guess { choice, taken, needs: needs.len() });
+        self.decisions.push(Decision { choice, taken, needs: needs.len() });
         self.choices.extend(needs.iter().map(|candidates| Choice { candidates, next: 0 }));
         if let Some(taken) = taken {
             self.chosen[taken] = true;
-            self.engine.assume(Circuit::input(taken));
+            self.engine.assume(LogicCircuit::input(taken));
             self.last = self.engine.test()?;
         }
         Ok(())
     }
 
     fn take_back(&mut self) -> Result<(), GaveUp> {
-        let Some(guess) = self.guesses.pop() else { return Ok(()) };
-        let mut choice = guess.choice;
-        if let Some(taken) = guess.taken {
+        let Some(decision) = self.decisions.pop() else { return Ok(()) };
+        let mut choice = decision.choice;
+        if let Some(taken) = decision.taken {
             self.chosen[taken] = false;
             self.last = self.engine.untest()?;
             choice.next += 1;
         }
-        self.choices.truncate(self.choices.len() - guess.needs);
+        self.choices.truncate(self.choices.len() - decision.needs);
         self.choices.push_front(choice);
         Ok(())
     }

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use super::engine::GaveUp;
-use super::rule::{Rule, Says};
+use super::rule::{Formula, Rule};
 use super::sat::{Batsat, Literal, Sat, Variable, no, yes};
 use super::search;
 
@@ -37,7 +37,7 @@ pub(super) fn solve(rules: &[Rule], count: usize) -> Result<Vec<usize>, Unsolved
     let mut engine = Batsat::default();
     let variables: Vec<Variable> = (0..count).map(|_| engine.variable()).collect();
     for rule in rules {
-        state(&mut engine, &variables, &rule.says, None);
+        state(&mut engine, &variables, &rule.formula, None);
     }
     if !engine.solve(&[])? {
         return Err(Unsolved::Contradiction(contradiction(rules, count)?));
@@ -69,9 +69,9 @@ fn choose<'r>(rules: &'r [Rule], count: usize, mut by: impl FnMut(&'r [usize]) -
     let mut needs: Vec<Vec<&[usize]>> = vec![Vec::new(); count];
     let mut choices: VecDeque<&[usize]> = VecDeque::new();
     for rule in rules {
-        match &rule.says {
-            Says::Chosen(variable) => choices.push_back(std::slice::from_ref(variable)),
-            Says::OneOf(variable, candidates) => needs[*variable].push(candidates),
+        match &rule.formula {
+            Formula::Chosen(variable) => choices.push_back(std::slice::from_ref(variable)),
+            Formula::OneOf(variable, candidates) => needs[*variable].push(candidates),
             _ => {}
         }
     }
@@ -90,21 +90,21 @@ fn choose<'r>(rules: &'r [Rule], count: usize, mut by: impl FnMut(&'r [usize]) -
 }
 
 /// Adds the clauses of a rule; if `unless` holds, the rule need not.
-fn state(engine: &mut impl Sat, variables: &[Variable], says: &Says, unless: Option<Literal>) {
+fn state(engine: &mut impl Sat, variables: &[Variable], formula: &Formula, unless: Option<Literal>) {
     let is = |v: &usize| yes(variables[*v]);
     let is_not = |v: &usize| no(variables[*v]);
     let clause = |engine: &mut _, literals: Vec<Literal>| {
         let literals: Vec<Literal> = literals.into_iter().chain(unless).collect();
         Sat::clause(engine, &literals);
     };
-    match says {
-        Says::Chosen(variable) => clause(engine, vec![is(variable)]),
-        Says::Never(variable) => clause(engine, vec![is_not(variable)]),
-        Says::OneOf(variable, others) => {
+    match formula {
+        Formula::Chosen(variable) => clause(engine, vec![is(variable)]),
+        Formula::Never(variable) => clause(engine, vec![is_not(variable)]),
+        Formula::OneOf(variable, others) => {
             clause(engine, [is_not(variable)].into_iter().chain(others.iter().map(is)).collect());
         }
-        Says::NotBoth(a, b) => clause(engine, vec![is_not(a), is_not(b)]),
-        Says::AtMost(most, members) => {
+        Formula::NotBoth(a, b) => clause(engine, vec![is_not(a), is_not(b)]),
+        Formula::AtMost(most, members) => {
             // `counted[n]`: more than n of the members so far are chosen.
             let mut counted: Vec<Variable> = Vec::new();
             for member in members {
@@ -136,7 +136,7 @@ fn contradiction(rules: &[Rule], count: usize) -> Result<Vec<usize>, GaveUp> {
     let mut holds = Vec::new();
     for rule in rules {
         let rule_holds = engine.variable();
-        state(&mut engine, &variables, &rule.says, Some(no(rule_holds)));
+        state(&mut engine, &variables, &rule.formula, Some(no(rule_holds)));
         holds.push(yes(rule_holds));
     }
     let mut ascending: Vec<usize> = (0..rules.len()).collect();

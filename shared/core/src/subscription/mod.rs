@@ -2,39 +2,39 @@
 //! (olm-behaviour/subscription.md#sync-order).
 //!
 //! ```text
-//!   offer       the catalogs, and whether they can be used
-//!   directory   catalogs that are directories, without an object in the cluster
-//!   status      each Subscription: its CSV, its InstallPlan, health of catalogs, deprecations
-//!   installed   the existing CSVs, and which of them are about to be deleted
-//!   install     resolution -> InstallPlan, and Subscriptions -> the InstallPlan that was created for them
-//!   by_hand     InstallPlans that users create, naming ClusterServiceVersions
-//!   there       the inputs of a resolution, for commands that only show what would be installed
+//!   available_catalogs  the catalogs, and whether they can be used
+//!   directory           catalogs that are directories, without an object in the cluster
+//!   status              each Subscription: its CSV, its InstallPlan, health of catalogs, deprecations
+//!   installed           the existing CSVs, and which of them are about to be deleted
+//!   install             resolution -> InstallPlan, and Subscriptions -> the InstallPlan that was created for them
+//!   user_plans          InstallPlans that users create, naming ClusterServiceVersions
+//!   resolution_input    the inputs of a resolution, for commands that only show what would be installed
 //! ```
 //!
 //! The key is a namespace, because a resolution covers all of its Subscriptions, and every field of a status has one
 //! writer. *Guarantees*: everything is recomputed from the World. An InstallPlan that was created before a crash is
 //! recognized by its generation, which no Subscription has recorded yet.
 
-mod by_hand;
+mod available_catalogs;
 mod conditions;
 mod directory;
 mod install;
 mod installed;
-mod offer;
 mod resolution_input;
 mod status;
 #[cfg(test)]
 mod tests;
+mod user_plans;
 
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use self::available_catalogs::{Source, Unusable};
 use self::conditions::{condition, remove, set_timeless};
 use self::install::{Install, Make};
 use self::installed::Namespace;
-use self::offer::{Source, Unusable};
 use self::status::Draft;
 use crate::api::install_plan::{InstallPlan, Phase, is_generated};
 use crate::api::metadata::Metadata;
@@ -64,11 +64,11 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     let mut subscriptions: Vec<Draft<'_>> =
         world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|o| Draft::new(o.json())).collect();
     if subscriptions.is_empty() {
-        let mut actions = collect(&plans, &subscriptions);
-        actions.extend(forget(world, namespace, &plans, &BTreeSet::new()));
-        return made_by_hand(settings, world, namespace, &plans, now, Plan::act(actions));
+        let mut actions = delete_old_plans(&plans, &subscriptions);
+        actions.extend(release_unneeded_images(world, namespace, &plans, &BTreeSet::new()));
+        return plan_user_install_plans(settings, world, namespace, &plans, now, Plan::act(actions));
     }
-    let collected = collect(&plans, &subscriptions);
+    let deletions = delete_old_plans(&plans, &subscriptions);
     let groups: Vec<&Value> = world.in_namespace(&kind::OPERATOR_GROUP, namespace).map(|o| o.json()).collect();
     let group = Group::read(&groups);
     install::link(&mut subscriptions, &plans);
@@ -84,7 +84,7 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
         filled: None,
         group,
         subscriptions,
-        actions: collected,
+        actions: deletions,
         reasons: Vec::new(),
         again: None,
     };
@@ -99,11 +99,11 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
         });
     }
     let plans = pass.plans.clone();
-    made_by_hand(settings, world, namespace, &plans, now, pass.finish())
+    plan_user_install_plans(settings, world, namespace, &plans, now, pass.finish())
 }
 
 /// Returns the plan, and what to do about InstallPlans that users created.
-fn made_by_hand(
+fn plan_user_install_plans(
     settings: &Settings,
     world: &Reader<'_>,
     namespace: &str,
@@ -113,8 +113,8 @@ fn made_by_hand(
 ) -> Plan {
     let groups: Vec<&Value> = world.in_namespace(&kind::OPERATOR_GROUP, namespace).map(|o| o.json()).collect();
     let group = Group::read(&groups);
-    for made in by_hand::unresolved(plans) {
-        let Plan { actions, reasons, again, .. } = by_hand::resolve(settings, world, &group, made, now);
+    for made in user_plans::unresolved(plans) {
+        let Plan { actions, reasons, again, .. } = user_plans::resolve(settings, world, &group, made, now);
         plan.actions.extend(actions);
         plan.reasons.extend(reasons);
         plan.again = plan.again.into_iter().chain(again).min();
@@ -152,7 +152,7 @@ impl<'w> Group<'w> {
 /// Deletes the oldest InstallPlans beyond the limit. Unlike OLM it spares those that a Subscription refers to, and
 /// unfinished ones that users or other programs created: they have no generation, so OLM deletes them first, executed or
 /// not.
-fn collect(plans: &[&Value], subscriptions: &[Draft<'_>]) -> Vec<Action> {
+fn delete_old_plans(plans: &[&Value], subscriptions: &[Draft<'_>]) -> Vec<Action> {
     let created = |p: &Value| Metadata::new(p).created().to_owned();
     let counted = |p: &Value| object::at(p, &["spec", "generation"]).as_i64().filter(|generation| *generation > 0);
     let mut by_age = plans.to_vec();
@@ -176,9 +176,14 @@ fn collect(plans: &[&Value], subscriptions: &[Draft<'_>]) -> Vec<Action> {
 }
 
 /// Releases bundle images that neither a resolution nor an InstallPlan needs.
-fn forget(world: &Reader<'_>, namespace: &str, plans: &[&Value], needed: &BTreeSet<BundleImage>) -> Vec<Action> {
+fn release_unneeded_images(
+    world: &Reader<'_>,
+    namespace: &str,
+    plans: &[&Value],
+    needed: &BTreeSet<BundleImage>,
+) -> Vec<Action> {
     let known = world.bundles_of(namespace);
-    if known.is_empty() || by_hand::unresolved(plans).next().is_some() {
+    if known.is_empty() || user_plans::unresolved(plans).next().is_some() {
         return Vec::new();
     }
     let installing = plans.iter().filter(|p| InstallPlan::new(p).phase() == Phase::Installing);
@@ -220,7 +225,7 @@ impl<'w> Pass<'w, '_> {
         };
         if self.subscriptions.iter().zip(&busy).all(waits) {
             self.report_lost_csvs(&namespace);
-            self.actions.extend(forget(self.world, &self.key.name, &self.plans, &BTreeSet::new()));
+            self.actions.extend(release_unneeded_images(self.world, &self.key.name, &self.plans, &BTreeSet::new()));
             return;
         }
         let resolution = self.resolution(&namespace, &leaving, &busy);
@@ -233,7 +238,7 @@ impl<'w> Pass<'w, '_> {
                 for subscription in &mut self.subscriptions {
                     remove(&mut subscription.status, &[condition_type::RESOLUTION_FAILED]);
                 }
-                self.actions.extend(forget(self.world, &self.key.name, &self.plans, &install.images));
+                self.actions.extend(release_unneeded_images(self.world, &self.key.name, &self.plans, &install.images));
                 self.reasons.extend(install.reasons.iter().cloned());
                 if install.pending.is_empty() {
                     for subscription in &mut self.subscriptions {
@@ -260,12 +265,12 @@ impl<'w> Pass<'w, '_> {
         busy: &[bool],
     ) -> Result<Install, Unusable> {
         let name = self.key.name.as_str();
-        let sources = offer::sources(self.world, self.settings, name, !self.group.excludes_global);
+        let sources = available_catalogs::sources(self.world, self.settings, name, !self.group.excludes_global);
         let is_named = |source: &Source<'_>| {
             let wanted = |s: &Draft<'_>| s.wanted(false).takes_from(source.name, source.namespace);
             self.subscriptions.iter().any(wanted)
         };
-        let (catalogs, mut broken) = offer::catalogs(&sources, is_named)?;
+        let (catalogs, mut broken) = available_catalogs::catalogs(&sources, is_named)?;
         // This is only called with exactly one OperatorGroup.
         let installed = namespace.installed(name, 1, &self.subscriptions, leaving).unwrap_or_else(|existing| {
             broken.push(existing);
@@ -433,7 +438,7 @@ impl<'w> Pass<'w, '_> {
 
     /// Completes the statuses and writes those that changed.
     fn write_statuses(&mut self) {
-        let sources = offer::sources(self.world, self.settings, &self.key.name, true);
+        let sources = available_catalogs::sources(self.world, self.settings, &self.key.name, true);
         let filled = self.filled.as_ref();
         let is_filled = |p: &&Value| filled.is_some_and(|f| object::uid(f) == object::uid(p));
         let plans: Vec<&Value> =

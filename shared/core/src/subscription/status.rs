@@ -4,9 +4,9 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::available_catalogs::Source;
 use super::conditions::{condition, remove, set};
 use super::directory;
-use super::offer::Source;
 use crate::api::conditions::{Conditions, FALSE};
 use crate::api::install_plan::{self, InstallPlan, Phase};
 use crate::api::object;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::cli::connect::{Connection, connect};
 use crate::cli::flags::ClusterFlags;
 use crate::cli::{CliError, Printer};
-use crate::observe::{self, Gap, ReadScope, files, strict};
+use crate::observe::{self, ReadFailure, ReadScope, files, strict};
 
 /// The source of installed objects.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -126,7 +126,7 @@ fn of_cluster(
 ) -> Result<Read, CliError> {
     let progress = printer.progress("reading installed objects");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut gaps = Vec::new();
+    let mut failures = Vec::new();
     let read = runtime.block_on(async {
         let Connection { api, namespace: of_context, .. } = connect(flags).await?;
         let namespace = match asked {
@@ -135,14 +135,14 @@ fn of_cluster(
             Namespaces::One(name) => Some(name),
         };
         let mut world = World::new();
-        gaps = observe::list(&api, namespace.as_deref().unwrap_or_default(), need, &mut world).await?;
-        let is_of_groups = |gap: &Gap| gap.resource.starts_with("operatorgroups");
-        let knows_groups = need == ReadScope::Resolution && !gaps.iter().any(is_of_groups);
+        failures = observe::list(&api, namespace.as_deref().unwrap_or_default(), need, &mut world).await?;
+        let is_of_groups = |failure: &ReadFailure| failure.resource.starts_with("operatorgroups");
+        let knows_groups = need == ReadScope::Resolution && !failures.iter().any(is_of_groups);
         Ok(Read { world, namespace, knows_groups })
     });
     drop(progress);
-    for gap in gaps {
-        printer.warn(format_args!("{gap}; the result is incomplete"));
+    for failure in failures {
+        printer.warn(format_args!("{failure}; the result is incomplete"));
     }
     read
 }

@@ -15,7 +15,7 @@ use crate::cluster::api::status;
 use crate::cluster::endpoints::service;
 use crate::cluster::request_error::{Place, RequestError};
 use crate::image::{self, BUNDLE_LABEL, CATALOG_LABEL, DATABASE_LABEL, LayoutError};
-use crate::observe::{self, Gap};
+use crate::observe::{self, ReadFailure};
 use crate::registry;
 
 /// The hint for a server that does not respond.
@@ -52,20 +52,20 @@ pub(crate) fn terminating(namespace: &str) -> String {
     format!("create it again after it is deleted: kubectl wait --for=delete namespace/{namespace}")
 }
 
-impl From<&Gap> for CliError {
-    /// Converts a gap to the error of a command that cannot continue without the missing objects.
-    fn from(gap: &Gap) -> Self {
-        if let Some(error) = gap.request_error() {
+impl From<&ReadFailure> for CliError {
+    /// Converts a read failure to the error of a command that cannot continue without the missing objects.
+    fn from(failure: &ReadFailure) -> Self {
+        if let Some(error) = failure.request_error() {
             return error.into();
         }
-        let Gap { resource, name, namespace, .. } = gap;
-        let converted = Self::new(ErrorKind::Api, gap.to_string());
+        let ReadFailure { resource, name, namespace, .. } = failure;
+        let converted = Self::new(ErrorKind::Api, failure.to_string());
         let option = if namespace.is_empty() { " -A".to_owned() } else { format!(" -n {namespace}") };
-        if gap.is_unreadable() {
+        if failure.is_unreadable() {
             return converted
                 .hint(format!("correct or delete it; to print it: kubectl get {resource} {name}{option} -o yaml"));
         }
-        if gap.forbidden { converted } else { converted.hint(IS_IT_UP) }
+        if failure.forbidden { converted } else { converted.hint(IS_IT_UP) }
     }
 }
 

@@ -73,7 +73,7 @@ pub(crate) async fn read_catalogs(
 
 /// Warns of everything that could not be read.
 pub(crate) fn warn_of_gaps(state: &ClusterState, printer: &mut Printer) {
-    for gap in &state.gaps {
-        printer.warn(format_args!("{gap}; the result is incomplete"));
+    for failure in &state.read_failures {
+        printer.warn(format_args!("{failure}; the result is incomplete"));
     }
 }

@@ -356,8 +356,8 @@ impl Api {
         });
         // Code 0 means that there was no response.
         let code = if refusal.code == 0 { code.as_u16() } else { refusal.code };
-        let heard = Status::new(code, &refusal.reason, std::mem::take(&mut refusal.message)).heard();
-        (refusal.code, refusal.reason, refusal.message) = (heard.code, heard.reason, heard.message);
+        let status = Status::new(code, &refusal.reason, std::mem::take(&mut refusal.message)).sanitized();
+        (refusal.code, refusal.reason, refusal.message) = (status.code, status.reason, status.message);
         Err(kube::Error::Api(Box::new(refusal)))
     }
 
@@ -437,7 +437,7 @@ fn unsendable(error: kube::core::request::Error) -> Status {
 /// Returns the refusal in an error of `kube::Client`; code 0 if there was no response.
 pub fn status(error: kube::Error) -> Status {
     match error {
-        kube::Error::Api(refusal) => Status::new(refusal.code, &refusal.reason, refusal.message.clone()).heard(),
+        kube::Error::Api(refusal) => Status::new(refusal.code, &refusal.reason, refusal.message.clone()).sanitized(),
         // The error was raised locally.
         kube::Error::Service(error) if error.is::<Status>() => {
             error.downcast::<Status>().map_or_else(|_| Status::new(0, "NoAnswer", ""), |refusal| *refusal)
@@ -446,7 +446,7 @@ pub fn status(error: kube::Error) -> Status {
             // The innermost error has the cause; the others only state that a request failed.
             let around: Vec<String> = causes::all(&other).collect();
             tracing::debug!("no answer from the API server: {other}: {}", around.join(": "));
-            Status::new(0, "NoAnswer", causes::innermost(&other)).heard()
+            Status::new(0, "NoAnswer", causes::innermost(&other)).sanitized()
         }
     }
 }

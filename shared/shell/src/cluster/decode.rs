@@ -210,7 +210,7 @@ fn event(line: &[u8], gvk: &Gvk, is_partial: bool) -> Result<WatchEvent, Status>
 fn refused(status: &Value) -> Status {
     let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok());
     let code = code.filter(|code| *code != 0).unwrap_or(500);
-    Status::new(code, object::text(status, &["reason"]), object::text(status, &["message"])).heard()
+    Status::new(code, object::text(status, &["reason"]), object::text(status, &["message"])).sanitized()
 }
 
 /// The lines of a body. An incomplete line at the end is discarded.

@@ -131,7 +131,7 @@ impl Record {
     }
 
     /// Returns how long the Lease stays with a holder that does not respond.
-    fn stands(&self) -> Duration {
+    fn expires_after(&self) -> Duration {
         self.duration.max(DURATION)
     }
 
@@ -144,12 +144,12 @@ impl Record {
     /// monotonic clock of `now`, if it was observed before: its own timestamps come from another clock.
     fn next(&self, me: &str, holds: bool, seen: Option<Duration>, now: Duration) -> Next {
         let is_mine = self.is_of(me) || self.holder == me && holds;
-        let has_stood = |duration| seen.is_some_and(|seen| seen + duration <= now);
+        let has_passed = |duration| seen.is_some_and(|seen| seen + duration <= now);
         match (self.holder.as_str(), self.requested_by.is_empty()) {
             (_, true) if is_mine => Next::Keep,
             (holder, _) if holder.is_empty() || is_mine => Next::Take,
-            (_, false) if has_stood(self.stands()) => Next::Take,
-            (_, true) if seen.is_none() || has_stood(DURATION) => Next::Ask,
+            (_, false) if has_passed(self.expires_after()) => Next::Take,
+            (_, true) if seen.is_none() || has_passed(DURATION) => Next::Ask,
             _ => Next::Wait,
         }
     }

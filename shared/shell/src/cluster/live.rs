@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use olm_core::api::object::{Gvk, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::plan::{Action, Key, Reason};
-use olm_core::planner::{Event, Outlook, Planner, Work};
+use olm_core::planner::{Event, Pending, Planner, Work};
 use olm_core::sim::WatchEvent;
 use olm_core::world::{Fact, FactKey, Reader, Unreadable, World, kind};
 use olm_core::{installplan, metrics};
@@ -232,10 +232,10 @@ pub async fn run(
             let known = events.is_empty() && unknown.is_empty();
             if options.once && planner.is_quiet() && known && !asks {
                 // An audit does not wait for other controllers, because it does not trigger their work.
-                let outlook = if options.audit { Outlook::Still } else { planner.outlook() };
-                let since = (outlook == Outlook::Catalog).then(|| away.unwrap_or_else(Instant::now));
+                let pending = if options.audit { Pending::Nothing } else { planner.pending() };
+                let since = (pending == Pending::Catalog).then(|| away.unwrap_or_else(Instant::now));
                 let is_over = since.is_some_and(|since| since.elapsed() >= options.catalog_patience);
-                if outlook == Outlook::Still || is_over {
+                if pending == Pending::Nothing || is_over {
                     observer.ended(planner.world());
                     return End::Quiet(reasons(&planner));
                 }
@@ -388,7 +388,7 @@ fn warned(world: &World, key: &Key, warnings: &[(Action, Vec<String>)]) -> Vec<A
     }
     let reader = Reader::new(world);
     let Some(plan) = reader.json(&kind::INSTALL_PLAN, &key.namespace, &key.name) else { return Vec::new() };
-    let emits = warnings.iter().filter_map(|(action, texts)| installplan::warned(plan, action, texts));
+    let emits = warnings.iter().filter_map(|(action, texts)| installplan::warning_event(plan, action, texts));
     emits.map(Action::Emit).collect()
 }
 

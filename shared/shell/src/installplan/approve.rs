@@ -169,13 +169,13 @@ async fn approve(options: &Options, terms: &Understood, printer: &mut Printer) -
 
 /// Returns an error if objects could not be read that an approval requires.
 fn vital(cluster: &ClusterState, terms: &Understood) -> Result<(), CliError> {
-    let find = |asked: &Asked| cluster.gaps.iter().find(|gap| explain::is_vital(gap, asked));
+    let find = |asked: &Asked| cluster.read_failures.iter().find(|failure| explain::is_vital(failure, asked));
     match find(&Asked::Plans(Vec::new())) {
         // Without OperatorGroups it is unknown whether the plans would fail.
-        Some(gap) if gap.is_of("installplans") => Err(CliError::from(gap)),
-        Some(gap) if !terms.allow_failing => {
+        Some(failure) if failure.is_of("installplans") => Err(CliError::from(failure)),
+        Some(failure) if !terms.allow_failing => {
             let hint = "without this permission it is unknown whether plans would fail; to approve them anyway, pass --allow-failing";
-            Err(CliError::from(gap).hint(hint))
+            Err(CliError::from(failure).hint(hint))
         }
         _ => Ok(()),
     }

@@ -19,7 +19,7 @@ use crate::cli::source::warn_of_gaps;
 use crate::cli::table;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::backoff::Backoff;
-use crate::observe::{ClusterState, Gap, ReadScope};
+use crate::observe::{ClusterState, ReadFailure, ReadScope};
 
 /// The maximum length, in characters, of a reason in a table that is not wide.
 const SHORT: usize = 100;
@@ -74,8 +74,8 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     for error in &missing {
         printer.error(error);
     }
-    if let Some(gap) = unreadable.first() {
-        return Err(CliError::from(*gap));
+    if let Some(failure) = unreadable.first() {
+        return Err(CliError::from(*failure));
     }
     Ok(if missing.is_empty() { Outcome::Done } else { Outcome::Negative })
 }
@@ -151,9 +151,9 @@ fn is_named(plan: &Value, names: &[String]) -> bool {
 }
 
 /// Returns the selected plans that exist but cannot be read.
-fn unreadable<'s>(seen: &'s ClusterState, options: &Options) -> Vec<&'s Gap> {
-    let is_asked = |gap: &&Gap| options.names.is_empty() || options.names.contains(&gap.name);
-    seen.gaps.iter().filter(|gap| gap.is_unreadable_of("installplans")).filter(is_asked).collect()
+fn unreadable<'s>(seen: &'s ClusterState, options: &Options) -> Vec<&'s ReadFailure> {
+    let is_asked = |failure: &&ReadFailure| options.names.is_empty() || options.names.contains(&failure.name);
+    seen.read_failures.iter().filter(|failure| failure.is_unreadable_of("installplans")).filter(is_asked).collect()
 }
 
 fn missing(seen: &ClusterState, options: &Options) -> Vec<CliError> {
@@ -162,7 +162,7 @@ fn missing(seen: &ClusterState, options: &Options) -> Vec<CliError> {
         world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| seen.is_asked(plan)).collect();
     let unreadable = unreadable(seen, options);
     let is_there = |name: &String| {
-        plans.iter().any(|plan| object::name(plan) == name) || unreadable.iter().any(|gap| gap.name == *name)
+        plans.iter().any(|plan| object::name(plan) == name) || unreadable.iter().any(|failure| failure.name == *name)
     };
     let missing = options.names.iter().filter(|name| !is_there(name));
     missing

@@ -12,7 +12,7 @@ use crate::cli::flags::ClusterFlags;
 use crate::cli::{CliError, ErrorKind};
 use crate::cluster::api::Api;
 use crate::cluster::request_error::RequestError;
-use crate::observe::{ClusterState, Gap};
+use crate::observe::{ClusterState, ReadFailure};
 
 /// Connects to the cluster, and returns the namespace to work in.
 pub(super) async fn connect(cluster: &ClusterFlags, namespace: Option<&str>) -> Result<(Api, String), CliError> {
@@ -23,8 +23,8 @@ pub(super) async fn connect(cluster: &ClusterFlags, namespace: Option<&str>) -> 
 pub(super) fn summary_in(seen: &ClusterState, plan: &Value) -> PlanSummary {
     let mut summary = summary::summarize(&seen.settings, &Reader::new(&seen.world), plan);
     let namespace = object::namespace(plan);
-    let hides_groups = |gap: &Gap| gap.is_of("operatorgroups") && gap.covers(namespace);
-    if seen.gaps.iter().any(hides_groups) {
+    let hides_groups = |failure: &ReadFailure| failure.is_of("operatorgroups") && failure.covers(namespace);
+    if seen.read_failures.iter().any(hides_groups) {
         summary.without_groups();
     }
     summary

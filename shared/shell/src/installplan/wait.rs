@@ -128,8 +128,8 @@ pub(super) async fn plan(
 ) -> Result<Outcome, CliError> {
     let mut world = World::new();
     // Related objects improve the reported reasons, but are not required.
-    let gaps = observe::list(api, namespace, ReadScope::Resolution, &mut world).await;
-    let knows_groups = gaps.is_ok_and(|gaps| !gaps.iter().any(|gap| gap.is_of("operatorgroups")));
+    let failures = observe::list(api, namespace, ReadScope::Resolution, &mut world).await;
+    let knows_groups = failures.is_ok_and(|failures| !failures.iter().any(|failure| failure.is_of("operatorgroups")));
     let mut waiting = Waiting {
         namespace,
         until,

@@ -10,7 +10,7 @@ use olm_core::world::{CatalogFact, ConnectionState, Fact, FactKey, Reader, kind}
 use serde_json::Value;
 
 use super::error::Error;
-use super::gap::Gap;
+use super::read_failure::ReadFailure;
 use super::state::ClusterState;
 use super::{Warn, files};
 use crate::cluster::fetch_catalog::{self, Fetched};
@@ -63,7 +63,7 @@ impl StandIn {
 
 impl ClusterState {
     /// Reads the content of the CatalogSources that are available in a namespace and are not replaced by a directory. Content that cannot
-    /// be read is a gap. `doing` receives progress messages.
+    /// be read is a read failure. `doing` receives progress messages.
     pub async fn read_catalogs(&mut self, namespace: &str, images: &image::Options, doing: &(dyn Fn(String) + Sync)) {
         let Some(api) = self.api().cloned() else { return };
         let sources: Vec<Value> = {
@@ -90,7 +90,7 @@ impl ClusterState {
                     ..CatalogFact::new(target(source), ConnectionState::Ready, self.at)
                 },
                 Err(error) => {
-                    self.gaps.push(Gap::catalog(&namespace, &name, error.text()));
+                    self.read_failures.push(ReadFailure::catalog(&namespace, &name, error.text()));
                     CatalogFact {
                         error: Some(error.text()),
                         ..CatalogFact::new(target(source), ConnectionState::TransientFailure, self.at)

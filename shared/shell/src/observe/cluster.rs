@@ -7,8 +7,8 @@ use olm_core::api::kinds;
 use olm_core::settings::Settings;
 use olm_core::world::{Fact, FactKey, World};
 
-use super::gap::Gap;
 use super::list::{list_all, listed};
+use super::read_failure::ReadFailure;
 use super::scope::ReadScope;
 use super::served::Served;
 use super::state::ClusterState;
@@ -27,14 +27,14 @@ pub(super) async fn read(
     catalog_namespace: Option<&str>,
 ) -> Result<ClusterState, RequestError> {
     let mut world = World::new();
-    let (mut gaps, lists) = list_all(&api, namespace.as_deref().unwrap_or_default(), scope, &mut world).await?;
+    let (mut failures, lists) = list_all(&api, namespace.as_deref().unwrap_or_default(), scope, &mut world).await?;
     let mut served = Served::default();
-    let lacks_catalogs = scope == ReadScope::Planning || gaps.iter().any(Gap::is_of_catalogs);
+    let lacks_catalogs = scope == ReadScope::Planning || failures.iter().any(ReadFailure::is_of_catalogs);
     if let Some(namespace) = namespace.as_ref().filter(|_| lacks_catalogs) {
         let global = catalog_namespace.map_or(&GLOBAL[..], |_| &[]).iter().copied();
         let global = global.chain(catalog_namespace).filter(|global| global != namespace);
         for global in global {
-            gaps.extend(list_catalogs(&api, global, &mut world).await);
+            failures.extend(list_catalogs(&api, global, &mut world).await);
         }
     }
     if scope == ReadScope::Planning {
@@ -45,11 +45,11 @@ pub(super) async fn read(
                 }
                 served.complete();
                 for (group, version) in stale {
-                    gaps.push(Gap::stale(&group, &version));
+                    failures.push(ReadFailure::stale(&group, &version));
                     served.hide(group, version);
                 }
             }
-            Err(refusal) => gaps.push(Gap::discovery(&refusal)),
+            Err(refusal) => failures.push(ReadFailure::discovery(&refusal)),
         }
         if let Ok(version) = api.version().await {
             world.learn(FactKey::ServerVersion, Some(Fact::ServerVersion(version)));
@@ -62,7 +62,7 @@ pub(super) async fn read(
         namespace,
         served,
         places,
-        gaps,
+        read_failures: failures,
         settings,
         at: Timestamp::now(),
         on_top,
@@ -72,14 +72,14 @@ pub(super) async fn read(
 }
 
 /// Lists the CatalogSources of a namespace.
-async fn list_catalogs(api: &Api, namespace: &str, world: &mut World) -> Vec<Gap> {
+async fn list_catalogs(api: &Api, namespace: &str, world: &mut World) -> Vec<ReadFailure> {
     match listed(api, &kinds::CATALOG_SOURCE, namespace).await {
-        Ok((objects, gaps)) => {
+        Ok((objects, failures)) => {
             for object in objects {
                 world.apply(object);
             }
-            gaps
+            failures
         }
-        Err(refusal) => vec![Gap::list(&kinds::CATALOG_SOURCE, namespace, &refusal)],
+        Err(refusal) => vec![ReadFailure::list(&kinds::CATALOG_SOURCE, namespace, &refusal)],
     }
 }

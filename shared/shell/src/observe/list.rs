@@ -11,7 +11,7 @@ use olm_core::world::kind::COPIED_CSV;
 use olm_core::world::{GroupKind, World, trim};
 use serde_json::{Value, json};
 
-use super::gap::{Gap, is_lack_of_rights};
+use super::read_failure::{ReadFailure, is_lack_of_rights};
 use super::scope::ReadScope;
 use crate::cluster::api::{Api, Depth, ListQuery, Page, Resource};
 use crate::cluster::request_error::RequestError;
@@ -36,7 +36,7 @@ pub(crate) async fn list(
     namespace: &str,
     scope: ReadScope,
     world: &mut World,
-) -> Result<Vec<Gap>, RequestError> {
+) -> Result<Vec<ReadFailure>, RequestError> {
     Ok(list_all(api, namespace, scope, world).await?.0)
 }
 
@@ -46,10 +46,10 @@ pub(super) async fn list_all(
     namespace: &str,
     scope: ReadScope,
     world: &mut World,
-) -> Result<(Vec<Gap>, Vec<Listed>), RequestError> {
+) -> Result<(Vec<ReadFailure>, Vec<Listed>), RequestError> {
     let mut lists = Vec::new();
     let mut wanted: Vec<&Kind> = scope.kinds().collect();
-    let mut gaps = Vec::new();
+    let mut failures = Vec::new();
     let places = if scope.is_wide() && !namespace.is_empty() { vec!["", namespace] } else { vec![namespace] };
     for (at, place) in places.iter().enumerate() {
         let answers = join_all(wanted.iter().map(|kind| list_kind(api, kind, place))).await;
@@ -58,16 +58,18 @@ pub(super) async fn list_all(
             match answer {
                 Ok((list, page)) => {
                     lists.push(list);
-                    gaps.extend(page.unreadable.iter().map(|object| Gap::unreadable(kind, object)));
+                    failures.extend(page.unreadable.iter().map(|object| ReadFailure::unreadable(kind, object)));
                     for object in page.objects {
                         take(object, scope.is_wide(), world);
                     }
                 }
                 Err(refusal) if at + 1 < places.len() && kind.namespaced && is_lack_of_rights(&refusal) => {
-                    gaps.push(Gap::list(kind, place, &refusal));
+                    failures.push(ReadFailure::list(kind, place, &refusal));
                     narrower.push(kind);
                 }
-                Err(refusal) if !is_fatal(&refusal, kind, scope) => gaps.push(Gap::list(kind, place, &refusal)),
+                Err(refusal) if !is_fatal(&refusal, kind, scope) => {
+                    failures.push(ReadFailure::list(kind, place, &refusal))
+                }
                 Err(refusal) => return Err(RequestError::about("list", &Resource::from(kind), place, refusal)),
             }
         }
@@ -82,15 +84,15 @@ pub(super) async fn list_all(
                 }
                 // If the copies of a namespace are unknown, so is the absence of ClusterServiceVersions.
                 Err(refusal) => {
-                    let gap = Gap::list(&kinds::CLUSTER_SERVICE_VERSION, place, &refusal);
-                    if !gaps.contains(&gap) {
-                        gaps.push(gap);
+                    let failure = ReadFailure::list(&kinds::CLUSTER_SERVICE_VERSION, place, &refusal);
+                    if !failures.contains(&failure) {
+                        failures.push(failure);
                     }
                 }
             }
         }
     }
-    Ok((gaps, lists))
+    Ok((failures, lists))
 }
 
 /// Adds an object to the World; `are_many`: only the fields that are needed.
@@ -153,11 +155,11 @@ fn is_fatal(refusal: &Status, kind: &Kind, scope: ReadScope) -> bool {
     scope.requires(kind) || refusal.code == 0 || kind.group == kinds::OLM && refusal.is_not_found()
 }
 
-/// Lists the objects of a kind, and the gaps for objects that cannot be decoded.
-pub(super) async fn listed(api: &Api, kind: &Kind, namespace: &str) -> Result<(Vec<Value>, Vec<Gap>), Status> {
+/// Lists the objects of a kind, and the read failures of objects that cannot be decoded.
+pub(super) async fn listed(api: &Api, kind: &Kind, namespace: &str) -> Result<(Vec<Value>, Vec<ReadFailure>), Status> {
     let page = list_kind(api, kind, namespace).await?.1;
-    let gaps = page.unreadable.iter().map(|object| Gap::unreadable(kind, object)).collect();
-    Ok((page.objects, gaps))
+    let failures = page.unreadable.iter().map(|object| ReadFailure::unreadable(kind, object)).collect();
+    Ok((page.objects, failures))
 }
 
 async fn list_kind(api: &Api, kind: &Kind, namespace: &str) -> Result<(Listed, Page), Status> {

@@ -1,25 +1,26 @@
 //! Reads the state of a cluster or of files once into a World, without changing it.
 //!
 //! ```text
-//!   files     YAML and JSON: manifests, a must-gather                  --+
-//!   strict    refuses unknown fields                                   --+
-//!   cluster   lists the kinds that the user may read                   --+--> state: ClusterState { world, served, gaps }
-//!   catalogs  directories and CatalogSources, as facts                 --+
-//!   scope     the kinds that are read for each purpose; list: lists them, page by page
-//!   served    the kinds that the API server serves, as far as known
-//!   gap       what could not be read; error: why nothing can be read
-//!   follow    later changes of the cluster, for commands that wait
+//!   files         YAML and JSON: manifests, a must-gather                  --+
+//!   strict        refuses unknown fields                                   --+
+//!   cluster       lists the kinds that the user may read                   --+--> state: ClusterState { world, served, read_failures }
+//!   catalogs      directories and CatalogSources, as facts                 --+
+//!   scope         the kinds that are read for each purpose; list: lists them, page by page
+//!   served        the kinds that the API server serves, as far as known
+//!   read_failure  what could not be read; error: why nothing can be read
+//!   follow        later changes of the cluster, for commands that wait
 //! ```
 //!
-//! *Guarantees*: Nothing is written. Data that the user may not read is a [`Gap`]; it is an error only if there is no result without it.
+//! *Guarantees*: Nothing is written. Data that the user may not read is a [`ReadFailure`]; it is an error only if there is no result
+//! without it.
 
 mod catalogs;
 mod cluster;
 mod error;
 pub(crate) mod files;
 mod follow;
-mod gap;
 mod list;
+mod read_failure;
 pub(crate) mod scope;
 mod served;
 mod state;
@@ -36,9 +37,9 @@ use olm_core::world::{GroupKind, Reader, World, kind};
 use serde_json::{Map, Value, json};
 
 pub use self::error::Error;
-pub use self::gap::Gap;
-pub(crate) use self::gap::STALE;
 pub(crate) use self::list::list;
+pub use self::read_failure::ReadFailure;
+pub(crate) use self::read_failure::STALE;
 pub use self::scope::ReadScope;
 pub use self::served::Served;
 pub use self::state::ClusterState;
@@ -161,7 +162,7 @@ fn of_files(paths: &[PathBuf], namespace: Option<String>, warn: Warn<'_>) -> Res
         namespace,
         served: Served::default(),
         places: BTreeMap::new(),
-        gaps: Vec::new(),
+        read_failures: Vec::new(),
         settings: Settings::default(),
         at: Timestamp::now(),
         on_top: Vec::new(),

@@ -10,8 +10,8 @@ use olm_core::settings::Settings;
 use olm_core::world::{CatalogFact, Fact, FactKey, GroupKind, World, trim};
 use serde_json::Value;
 
-use super::gap::Gap;
 use super::list::{self, Listed};
+use super::read_failure::ReadFailure;
 use super::scope;
 use super::served::Served;
 use crate::cluster::api::Api;
@@ -27,7 +27,7 @@ pub struct ClusterState {
     /// The places of objects from files: `file:line`.
     pub places: BTreeMap<ObjectRef, String>,
     /// What could not be read.
-    pub gaps: Vec<Gap>,
+    pub read_failures: Vec<ReadFailure>,
     /// The settings of the controllers.
     pub settings: Settings,
     /// The time of reading.
@@ -63,7 +63,7 @@ impl ClusterState {
             namespace: self.namespace.clone(),
             served,
             places: BTreeMap::new(),
-            gaps: Vec::new(),
+            read_failures: Vec::new(),
             settings: self.settings.clone(),
             at: self.at,
             on_top: Vec::new(),
@@ -82,8 +82,8 @@ impl ClusterState {
         self.namespace.as_deref().is_none_or(|namespace| namespace == object::namespace(object))
     }
 
-    /// Reads single objects of any kind into the World. Objects that cannot be read are gaps; objects of kinds that are not served do not
-    /// exist.
+    /// Reads single objects of any kind into the World. Objects that cannot be read are read failures; objects of kinds that are not
+    /// served do not exist.
     pub async fn read_objects(&mut self, targets: impl IntoIterator<Item = ObjectRef>) {
         let Some(api) = self.api.clone() else { return };
         let missing: Vec<ObjectRef> = targets.into_iter().filter(|target| !self.world.knows(target)).collect();
@@ -94,25 +94,25 @@ impl ClusterState {
                 }
                 Ok(None) => {}
                 Err(refusal) if refusal.is_not_found() => {}
-                Err(refusal) => self.gaps.push(Gap::get(&target, &refusal)),
+                Err(refusal) => self.read_failures.push(ReadFailure::get(&target, &refusal)),
             }
         }
     }
 
     /// Lists the objects of a kind that any scope includes into the World, in one namespace, or in all namespaces if it is empty. A refused
-    /// list is a gap.
+    /// list is a read failure.
     pub(crate) async fn read_kind(&mut self, gk: &GroupKind, namespace: &str) {
         let Some(api) = self.api.clone() else { return };
         let Some(kind) = scope::find(&gk.group, &gk.kind) else { return };
         match list::listed(&api, kind, namespace).await {
-            Ok((objects, gaps)) => {
-                self.gaps.extend(gaps);
+            Ok((objects, failures)) => {
+                self.read_failures.extend(failures);
                 for mut object in objects {
                     trim(&mut object);
                     self.world.apply(object);
                 }
             }
-            Err(refusal) => self.gaps.push(Gap::list(kind, namespace, &refusal)),
+            Err(refusal) => self.read_failures.push(ReadFailure::list(kind, namespace, &refusal)),
         }
     }
 

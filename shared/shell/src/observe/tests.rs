@@ -77,7 +77,7 @@ fn files_and_a_cluster_are_mutually_exclusive() {
 }
 
 /// Lists a cluster in which only one namespace may be read, except for ClusterServiceVersions, of which there is a copy.
-async fn narrow() -> (Result<Vec<Gap>, RequestError>, World) {
+async fn narrow() -> (Result<Vec<ReadFailure>, RequestError>, World) {
     let service = tower::service_fn(|request: http::Request<kube::client::Body>| async move {
         let uri = request.uri().to_string();
         let list = |items: Value| (200, json!({ "metadata": { "resourceVersion": "9" }, "items": items }));
@@ -105,14 +105,14 @@ async fn narrow() -> (Result<Vec<Gap>, RequestError>, World) {
 #[tokio::test]
 async fn tenancy_is_listed_in_all_namespaces_or_in_the_readable_one() {
     let (listed, world) = narrow().await;
-    let gaps: Vec<String> = listed.unwrap().iter().map(ToString::to_string).collect();
+    let failures: Vec<String> = listed.unwrap().iter().map(ToString::to_string).collect();
     let kinds = ["subscriptions.operators.coreos.com", "operatorgroups.operators.coreos.com", "namespaces"];
     let kinds = kinds.into_iter().chain(["serviceaccounts"]);
     let rbac = ["roles", "rolebindings", "clusterroles", "clusterrolebindings"];
     let rbac = rbac.map(|plural| format!("{plural}.rbac.authorization.k8s.io"));
     let expected: Vec<String> =
         kinds.map(str::to_owned).chain(rbac).map(|kind| format!("not allowed to list {kind}")).collect();
-    assert_eq!(gaps, expected);
+    assert_eq!(failures, expected);
     let objects: Vec<Value> = world.objects().map(|o| o.json().clone()).collect();
     let [copy, group] = &objects[..] else { panic!("{objects:?}") };
     assert_eq!(object::name(group), "all");

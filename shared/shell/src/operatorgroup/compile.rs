@@ -17,7 +17,7 @@ use olm_core::api::object;
 use olm_core::explain::{Explanation, unlimited};
 use olm_core::membership::Group;
 pub use olm_core::operatorgroup::compile::InstallMode;
-use olm_core::operatorgroup::compile::{self, Compiled, Refused, Wish};
+use olm_core::operatorgroup::compile::{self, Compiled, GroupRequest, Refused};
 use olm_core::operatorgroup::intersection;
 use olm_core::plan::Account;
 use olm_core::world::Reader;
@@ -34,7 +34,7 @@ use crate::observe::{ClusterState, ReadScope};
 
 /// The group to generate.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct PartialGroupRequest {
     /// The name; if `None`, that of the package, else of the namespace.
     pub name: Option<String>,
     /// The operator's namespace; if `None`, that of the context.
@@ -53,7 +53,7 @@ pub struct Wanted {
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The group.
-    pub wanted: Wanted,
+    pub request: PartialGroupRequest,
     /// The source of catalogs.
     pub source: SourceFlags,
     /// How images are pulled.
@@ -89,11 +89,11 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
 }
 
 async fn emit(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Options { wanted, source, images, rbac, format } = options;
-    if *rbac && wanted.operator.is_none() {
+    let Options { request, source, images, rbac, format } = options;
+    if *rbac && request.operator.is_none() {
         return Err(CliError::usage("--rbac requires an operator").hint("specify it with --bundle or --package"));
     }
-    let Made { compiled, namespace, operator, seen } = match make(wanted, source, images, printer).await? {
+    let Made { compiled, namespace, operator, seen } = match make(request, source, images, printer).await? {
         Answer::Made(made) => *made,
         Answer::Unfit(_, why) => {
             printer.error(&refused(why));
@@ -105,14 +105,14 @@ async fn emit(options: &Options, printer: &mut Printer) -> Result<Outcome, CliEr
     let mut comments = Vec::new();
     if let Some(known) = &operator {
         let rights = Rights { seen: &seen, known, group: &group, images };
-        if let Some(name) = &wanted.service_account {
+        if let Some(name) = &request.service_account {
             let account = Account { namespace: namespace.clone(), name: name.clone() };
             objects.extend(rights.installer(&account, printer).await?);
         }
         if *rbac {
             comments = rights.render(mode, printer).await?;
         }
-    } else if wanted.service_account.is_some() {
+    } else if request.service_account.is_some() {
         printer.talk(
             "The permissions that the ServiceAccount needs depend on the operator: specify it with --bundle or --package",
         );
@@ -144,13 +144,13 @@ async fn emit(options: &Options, printer: &mut Printer) -> Result<Outcome, CliEr
 
 /// Generates a group, and checks that the operator supports it.
 pub(super) async fn make(
-    wanted: &Wanted,
+    request: &PartialGroupRequest,
     source: &SourceFlags,
     images: &image::Options,
     printer: &mut Printer,
 ) -> Result<Answer, CliError> {
-    let Wanted { name, mode, targets, operator, service_account, .. } = wanted;
-    let namespace = namespace(wanted.namespace.as_deref(), source).await?;
+    let PartialGroupRequest { name, mode, targets, operator, service_account, .. } = request;
+    let namespace = namespace(request.namespace.as_deref(), source).await?;
     let namespaces = NamespaceFlags { namespace: Some(namespace.clone()), all_namespaces: false };
     // Catalogs of a cluster are only needed for packages, if no others are given.
     let is_asked = operator.as_ref().is_some_and(Operator::is_package) && source.from.is_empty();
@@ -165,18 +165,18 @@ pub(super) async fn make(
         None => None,
     };
     let package = operator.as_ref().map(|known| known.package.clone()).filter(|package| !package.is_empty());
-    let wish = Wish {
+    let complete = GroupRequest {
         name: name.clone().or(package).unwrap_or_else(|| namespace.clone()),
         namespace: namespace.clone(),
         mode: *mode,
         targets: targets.clone(),
         service_account: service_account.clone(),
     };
-    let compiled = compile::compile(&wish).map_err(refused)?;
+    let compiled = compile::compile(&complete).map_err(refused)?;
     if let Some(known) = &operator {
         let targets = intersection::targets(&Reader::new(&seen.world), Group::new(&compiled.group));
         if let Err(why) = compile::supports(&known.csv_in(&namespace), &namespace, &targets) {
-            return Ok(Answer::Unfit(wish.name, why));
+            return Ok(Answer::Unfit(complete.name, why));
         }
     }
     Ok(Answer::Made(Box::new(Made { compiled, namespace, operator, seen })))

@@ -1,7 +1,7 @@
 //! `kubectl olm operatorgroup create`: creates an OperatorGroup, unless it conflicts with existing ones.
 //!
 //! ```text
-//!   manifest, or wish --compile--> group --read, olm_core create_delete--> here, exists already, elsewhere, or user-managed
+//!   manifest, or request --compile--> group --read, olm_core create_delete--> here, exists already, elsewhere, or user-managed
 //!                                    ^                                 |
 //!                                    +---- another client was first ---+--> POST --> was it the first?
 //! ```
@@ -16,15 +16,15 @@ use olm_core::api::object::{self, Gvk};
 use olm_core::membership::Group;
 use olm_core::operatorgroup::compile::{Named, Refused, supports};
 use olm_core::operatorgroup::create_delete::{self, Creation, Origin, Relation};
-use olm_core::operatorgroup::form;
 use olm_core::operatorgroup::intersection::{self, Intersections};
+use olm_core::operatorgroup::spec_errors;
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
-use super::compile::{self, Answer, Made, Wanted};
+use super::compile::{self, Answer, Made, PartialGroupRequest};
 use super::create_delete::{
-    ATTEMPTS, GROUPS, SETTLES, create_first, decides, gap, label, listed, names, read_state, refuse, refused, settled,
-    tell, unlabelled,
+    ATTEMPTS, GROUPS, SETTLES, create_first, decides, label, listed, names, read_failure, read_state, refuse, refused,
+    settled, tell, unlabelled,
 };
 use super::operator::Known;
 use crate::blocking::block_on;
@@ -35,7 +35,7 @@ use crate::cli::output::Output;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::Api;
 use crate::image;
-use crate::observe::{ClusterState, Gap, files};
+use crate::observe::{ClusterState, ReadFailure, files};
 
 /// The group to create.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ pub enum Given {
     /// One from a manifest.
     Manifest(PathBuf),
     /// One to generate.
-    Wish(Wanted),
+    Request(PartialGroupRequest),
 }
 
 /// What to create, and where.
@@ -69,12 +69,12 @@ pub struct Options {
 }
 
 /// The requested group, labelled, and its operator.
-struct Wished {
+struct RequestedGroup {
     group: Value,
     operator: Option<Known>,
 }
 
-impl Wished {
+impl RequestedGroup {
     /// Returns the namespace for the group if it cannot be in its own.
     fn place(&self, world: &Reader<'_>, named: Option<&str>) -> String {
         let targets = intersection::targets(world, Group::new(&self.group));
@@ -112,8 +112,8 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
 }
 
 async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let wished = match wished(options, printer).await? {
-        Ok(wished) => wished,
+    let requested = match requested(options, printer).await? {
+        Ok(requested) => requested,
         Err((name, Refused { message, hint })) => {
             return refuse(&options.output, &not_created(&name, &message), &hint, printer);
         }
@@ -121,11 +121,11 @@ async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
     let mut agreed = options.yes || options.other_namespace.is_some() || options.dry_run != DryRun::None;
     let mut said = String::new();
     for attempt in 1..=ATTEMPTS {
-        let seen = seen(options, &wished, printer).await?;
-        let (group, with_namespace) = match decide(&seen, &wished, options.other_namespace.as_deref())? {
+        let seen = seen(options, &requested, printer).await?;
+        let (group, with_namespace) = match decide(&seen, &requested, options.other_namespace.as_deref())? {
             Decided::There(group) => {
                 tell(&options.output, vec![group.clone()], "unchanged", printer)?;
-                let differing = create_delete::differing(&group, &wished.group);
+                let differing = create_delete::differing(&group, &requested.group);
                 if !differing.is_empty() {
                     printer.warn(format_args!(
                         "its {} differs from the requested group; to change it: kubectl edit operatorgroup {} -n {}",
@@ -144,7 +144,7 @@ async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
                     settled(api, &place).await?;
                     continue;
                 }
-                let said = not_created(object::name(&wished.group), &why);
+                let said = not_created(object::name(&requested.group), &why);
                 return refuse(&options.output, &said, &hint, printer);
             }
             Decided::Create { group } => (group, false),
@@ -167,34 +167,34 @@ async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
                 (group, with_namespace)
             }
         };
-        warn(&seen, &group, wished.operator.as_ref(), printer);
+        warn(&seen, &group, requested.operator.as_ref(), printer);
         if let Some(made) = make(&seen, options, group, with_namespace, printer).await? {
             let created = format!("created{}", options.dry_run.note());
             tell(&options.output, only_the_group(made, &options.output, &created, printer), &created, printer)?;
             return Ok(Outcome::Done);
         }
     }
-    let namespace = object::namespace(&wished.group);
+    let namespace = object::namespace(&requested.group);
     Err(CliError::new(ErrorKind::Api, format!("another client keeps creating OperatorGroups in namespace {namespace}"))
         .hint(format!("kubectl get operatorgroups -n {namespace} lists them")))
 }
 
 /// Reads the groups that the decision depends on. Without permission for all namespaces, the other namespace is read separately.
-async fn seen(options: &Options, wished: &Wished, printer: &mut Printer) -> Result<ClusterState, CliError> {
-    let namespace = object::namespace(&wished.group);
+async fn seen(options: &Options, requested: &RequestedGroup, printer: &mut Printer) -> Result<ClusterState, CliError> {
+    let namespace = object::namespace(&requested.group);
     let mut seen = read_state(&options.source, namespace, printer).await?;
     let world = Reader::new(&seen.world);
     let mut places = vec![namespace.to_owned()];
-    if matches!(create_delete::creation(&world, namespace, &wished.group), Creation::Elsewhere { .. }) {
-        places.push(wished.place(&world, options.other_namespace.as_deref()));
+    if matches!(create_delete::creation(&world, namespace, &requested.group), Creation::Elsewhere { .. }) {
+        places.push(requested.place(&world, options.other_namespace.as_deref()));
     }
     if let [_, place] = &places[..]
-        && gap(&seen, GROUPS, "").is_some()
+        && read_failure(&seen, GROUPS, "").is_some()
     {
         seen.read_kind(&kind::OPERATOR_GROUP, place).await;
         decides(&seen, place)?;
     }
-    if gap(&seen, "namespaces", "").is_some() {
+    if read_failure(&seen, "namespaces", "").is_some() {
         let targets = places.into_iter().map(|name| kinds::NAMESPACE.object("", &name));
         seen.read_objects(targets).await;
     }
@@ -211,26 +211,29 @@ fn is_settling(seen: &ClusterState, namespace: &str) -> bool {
 }
 
 /// Returns the group, read or generated; or its name, and why the operator does not support it.
-async fn wished(options: &Options, printer: &mut Printer) -> Result<Result<Wished, (String, Refused)>, CliError> {
-    let wanted = match &options.given {
+async fn requested(
+    options: &Options,
+    printer: &mut Printer,
+) -> Result<Result<RequestedGroup, (String, Refused)>, CliError> {
+    let request = match &options.given {
         Given::Manifest(file) => return written(file, options).await.map(Ok),
-        Given::Wish(wanted) => Wanted { namespace: options.namespace.clone(), ..wanted.clone() },
+        Given::Request(request) => PartialGroupRequest { namespace: options.namespace.clone(), ..request.clone() },
     };
     let Made { compiled, operator, .. } =
-        match compile::make(&wanted, &options.source, &options.images, printer).await? {
+        match compile::make(&request, &options.source, &options.images, printer).await? {
             Answer::Made(made) => *made,
             Answer::Unfit(name, why) => return Ok(Err((name, why))),
         };
     let mut group = compiled.group;
     Origin::Ours.mark(&mut group);
-    Ok(Ok(Wished { group, operator }))
+    Ok(Ok(RequestedGroup { group, operator }))
 }
 
 fn not_created(name: &str, why: &str) -> String {
     format!("{} not created: {why}", label(name))
 }
 
-async fn written(file: &PathBuf, options: &Options) -> Result<Wished, CliError> {
+async fn written(file: &PathBuf, options: &Options) -> Result<RequestedGroup, CliError> {
     let mut given = files::read(std::slice::from_ref(file))?;
     let is_group = |object: &Value| {
         let Gvk { group, version, kind } = object::gvk(object);
@@ -262,9 +265,9 @@ async fn written(file: &PathBuf, options: &Options) -> Result<Wished, CliError> 
         (named, _) => compile::namespace(named.as_deref(), &options.source).await?,
     };
     Named::Namespace.check(&namespace).map_err(refused)?;
-    let faults = form::faults(&group);
-    if let Some(first) = faults.first() {
-        let what: Vec<&str> = faults.iter().map(|fault| fault.what.as_str()).collect();
+    let errors = spec_errors::spec_errors(&group);
+    if let Some(first) = errors.first() {
+        let what: Vec<&str> = errors.iter().map(|error| error.what.as_str()).collect();
         return Err(CliError::input(what.join("; ")).hint(&first.hint).at(&only.place));
     }
     object::map_mut(&mut group, &["metadata"]).insert("namespace".to_owned(), namespace.into());
@@ -273,15 +276,15 @@ async fn written(file: &PathBuf, options: &Options) -> Result<Wished, CliError> 
     }
     object::map_mut(&mut group, &[]).remove("status");
     Origin::User.mark(&mut group);
-    Ok(Wished { group, operator: None })
+    Ok(RequestedGroup { group, operator: None })
 }
 
 /// Decides what to do, with the reason.
 ///
 /// # Errors
 /// The namespace does not exist.
-fn decide(seen: &ClusterState, wished: &Wished, other: Option<&str>) -> Result<Decided, CliError> {
-    let Wished { group, operator } = wished;
+fn decide(seen: &ClusterState, requested: &RequestedGroup, other: Option<&str>) -> Result<Decided, CliError> {
+    let RequestedGroup { group, operator } = requested;
     let world = Reader::new(&seen.world);
     let namespace = object::namespace(group);
     let refused = |why: String, hint: String| Ok(Decided::Refused { place: namespace.to_owned(), why, hint });
@@ -318,7 +321,7 @@ fn decide(seen: &ClusterState, wished: &Wished, other: Option<&str>) -> Result<D
             ),
         ),
         Creation::Elsewhere { group: there, members, relation } => {
-            let place = wished.place(&world, other);
+            let place = requested.place(&world, other);
             if place == namespace {
                 return refused(
                     format!("namespace {namespace} has OperatorGroup {} with other targets", there.name()),
@@ -369,8 +372,10 @@ fn elsewhere(seen: &ClusterState, group: Value, why: String) -> Decided {
 
 /// Returns whether the namespace is known not to exist.
 fn is_absent(seen: &ClusterState, namespace: &str) -> bool {
-    let is_unseen = |gap: &Gap| gap.verb == "get" && gap.resource == "Namespace" && gap.name == namespace;
-    Reader::new(&seen.world).json(&kind::NAMESPACE, "", namespace).is_none() && !seen.gaps.iter().any(is_unseen)
+    let is_unseen =
+        |failure: &ReadFailure| failure.verb == "get" && failure.resource == "Namespace" && failure.name == namespace;
+    Reader::new(&seen.world).json(&kind::NAMESPACE, "", namespace).is_none()
+        && !seen.read_failures.iter().any(is_unseen)
 }
 
 fn is_leaving(world: &Reader<'_>, namespace: &str) -> bool {

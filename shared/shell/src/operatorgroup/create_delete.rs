@@ -19,7 +19,7 @@ use crate::cli::table::Table;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::{Api, ListQuery, Page, Resource, WatchEvent};
 use crate::cluster::request_error::{Place, RequestError};
-use crate::observe::{ClusterState, Gap, ReadScope};
+use crate::observe::{ClusterState, ReadFailure, ReadScope};
 
 /// The maximum number of decisions when other clients write at the same time.
 pub(super) const ATTEMPTS: usize = 5;
@@ -27,9 +27,9 @@ pub(super) const ATTEMPTS: usize = 5;
 /// which takes two requests.
 pub(super) const SETTLES: Duration = Duration::from_secs(5);
 
-/// The name of OperatorGroups in messages and gaps.
+/// The name of OperatorGroups in messages and read failures.
 pub(super) const GROUPS: &str = "operatorgroups.operators.coreos.com";
-/// The name of ClusterServiceVersions in messages and gaps.
+/// The name of ClusterServiceVersions in messages and read failures.
 pub(super) const CSVS: &str = "clusterserviceversions.operators.coreos.com";
 
 /// Reads the groups, and the objects that a decision depends on.
@@ -49,15 +49,17 @@ pub(super) async fn read_state(
 
 /// Checks that all objects of a namespace that a decision depends on could be listed.
 pub(super) fn decides(seen: &ClusterState, namespace: &str) -> Result<(), CliError> {
-    match [GROUPS, CSVS].into_iter().find_map(|resource| gap(seen, resource, namespace)) {
+    match [GROUPS, CSVS].into_iter().find_map(|resource| read_failure(seen, resource, namespace)) {
         None => Ok(()),
-        Some(gap) => Err(gap.into()),
+        Some(failure) => Err(failure.into()),
     }
 }
 
-/// Returns the gap of a resource that could not be listed in a namespace, or, if it is empty, in all namespaces.
-pub(super) fn gap<'s>(seen: &'s ClusterState, resource: &str, namespace: &str) -> Option<&'s Gap> {
-    seen.gaps.iter().find(|gap| gap.verb == "list" && gap.resource == resource && gap.namespace == namespace)
+/// Returns the read failure of a resource that could not be listed in a namespace, or, if it is empty, in all namespaces.
+pub(super) fn read_failure<'s>(seen: &'s ClusterState, resource: &str, namespace: &str) -> Option<&'s ReadFailure> {
+    seen.read_failures
+        .iter()
+        .find(|failure| failure.verb == "list" && failure.resource == resource && failure.namespace == namespace)
 }
 
 /// Returns the name of a group as kubectl prints it.

@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 
 use super::compile::{self, namespace};
 use super::create_delete::{
-    ATTEMPTS, CSVS, GROUPS, create_first, gap, label, listed, names, read_state, refuse, refused, tell, unlabelled,
+    ATTEMPTS, CSVS, GROUPS, create_first, label, listed, names, read_failure, read_state, refuse, refused, tell,
+    unlabelled,
 };
 use crate::blocking::block_on;
 use crate::cli::confirm::confirm;
@@ -136,8 +137,8 @@ async fn remove(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
 /// Returns a message about Subscriptions that need the group; empty if there are none.
 fn who_waits(seen: &ClusterState, group: &Value, subscriptions: &[String]) -> String {
     let (namespace, name) = (object::namespace(group), object::name(group));
-    match gap(seen, "subscriptions.operators.coreos.com", namespace) {
-        Some(gap) => format!("Whether Subscriptions need OperatorGroup {name} is unknown: {gap}"),
+    match read_failure(seen, "subscriptions.operators.coreos.com", namespace) {
+        Some(failure) => format!("Whether Subscriptions need OperatorGroup {name} is unknown: {failure}"),
         None if subscriptions.is_empty() => String::new(),
         None => format!(
             "Without OperatorGroup {name} these Subscriptions of namespace {namespace} are not resolved: {}",

@@ -120,8 +120,8 @@ fn not_offered(wanted: &str, catalogs: &BTreeMap<(String, String), Arc<Snapshot>
         names => format!("catalogs searched: {}", names.join(", ")),
     };
     let error = CliError::input(format!("{wanted} not found; {known}"));
-    match seen.gaps.first() {
-        Some(gap) => error.hint(gap.to_string()),
+    match seen.read_failures.first() {
+        Some(failure) => error.hint(failure.to_string()),
         None => error.hint("specify a catalog with --catalog NAME=DIR; kubectl olm catalog list prints its packages"),
     }
 }

@@ -50,22 +50,23 @@ fn rules_may_include_neither_all_groups_nor_olm_nor_other_webhooks() {
 #[test]
 fn what_can_never_be_installed_is_reported() {
     let world = World::new();
-    let obstacle = |csv: &Value| webhooks::obstacle(&Reader::new(&world), Csv::new(csv)).unwrap_or_default();
+    let invalid_reason =
+        |csv: &Value| webhooks::invalid_reason(&Reader::new(&world), Csv::new(csv)).unwrap_or_default();
     let conversion = |crds: Value| json!([{ "generateName": "c", "type": "ConversionWebhook", "deploymentName": "gate", "conversionCRDs": crds }]);
     let mut lost = csv(json!([webhook("a", &json!({}))]));
-    assert_eq!(obstacle(&lost), "");
+    assert_eq!(invalid_reason(&lost), "");
     lost["spec"]["webhookdefinitions"][0]["deploymentName"] = "none".into();
-    assert_eq!(obstacle(&lost), "strategyDetailsDeployment is missing deployment none for webhook a");
+    assert_eq!(invalid_reason(&lost), "strategyDetailsDeployment is missing deployment none for webhook a");
     let good = csv(conversion(json!(["roses.garden.example.com"])));
-    assert_eq!(obstacle(&good), "");
+    assert_eq!(invalid_reason(&good), "");
     let mut narrow = good.clone();
     narrow["spec"]["installModes"][0]["supported"] = true.into();
     let only = "unable to manage conversion webhook: CSVs with conversion webhooks must support only AllNamespaces";
-    assert_eq!(obstacle(&narrow), only);
+    assert_eq!(invalid_reason(&narrow), only);
     let none = "unable to manager conversion webhook: conversion webhook must have at least one CRD specified";
-    assert_eq!(obstacle(&csv(conversion(json!([])))), none);
+    assert_eq!(invalid_reason(&csv(conversion(json!([])))), none);
     assert_eq!(
-        obstacle(&csv(conversion(json!(["pots.example.com"])))),
+        invalid_reason(&csv(conversion(json!(["pots.example.com"])))),
         "csv rose.v1 does not own CRD pots.example.com"
     );
 }

@@ -83,7 +83,7 @@ fn the_kind_of_the_step_has_precedence_over_the_api_version_of_its_manifest() {
     let knative = json!({ "apiVersion": "serving.knative.dev/v1", "kind": "Service", "metadata": { "name": "rose" } });
     let mut optional = step("serving.knative.dev/v1", "Service", "rose", &knative);
     optional["optional"] = true.into();
-    assert_eq!(super::super::apply::gvk(&optional).api_version(), "serving.knative.dev/v1");
+    assert_eq!(super::super::step::gvk(&optional).api_version(), "serving.knative.dev/v1");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use super::*;
 
-fn wish(mode: &str, targets: &[&str]) -> Wish {
-    Wish {
+fn request(mode: &str, targets: &[&str]) -> GroupRequest {
+    GroupRequest {
         name: "roses".to_owned(),
         namespace: "garden".to_owned(),
         mode: mode.parse().ok(),
@@ -29,7 +29,7 @@ fn a_mode_and_matching_namespaces() {
         ("AllNamespaces", &[""], ("AllNamespaces", json!({}))),
         ("", &[""], ("AllNamespaces", json!({}))),
     ] {
-        let compiled = compile(&wish(mode, targets)).unwrap();
+        let compiled = compile(&request(mode, targets)).unwrap();
         assert_eq!((compiled.mode.to_string().as_str(), &compiled.group["spec"]), (expected.0, &expected.1));
         assert_eq!(compiled.group["metadata"], json!({"name": "roses", "namespace": "garden"}));
     }
@@ -59,17 +59,18 @@ fn invalid_combinations_are_refused() {
         ("", &["-a"], "is not a valid name", "both ends"),
         ("", &["a.b"], "is not a valid name", "both ends"),
     ] {
-        let refused = compile(&wish(mode, targets)).unwrap_err();
+        let refused = compile(&request(mode, targets)).unwrap_err();
         assert!(refused.message.contains(message), "{mode} {targets:?}: {refused:?}");
         assert!(refused.hint.contains(hint), "{mode} {targets:?}: {refused:?}");
     }
-    let unnamed = Wish { name: "a..b".to_owned(), ..wish("", &[]) };
+    let unnamed = GroupRequest { name: "a..b".to_owned(), ..request("", &[]) };
     assert_eq!(compile(&unnamed).unwrap_err().message, "\"a..b\" is not a valid name of an OperatorGroup");
 }
 
 #[test]
 fn a_service_account_is_named_in_the_spec() {
-    let compiled = compile(&Wish { service_account: Some("gardener".to_owned()), ..wish("AllNamespaces", &[]) });
+    let compiled =
+        compile(&GroupRequest { service_account: Some("gardener".to_owned()), ..request("AllNamespaces", &[]) });
     assert_eq!(compiled.unwrap().group["spec"], json!({"serviceAccountName": "gardener"}));
 }
 

@@ -102,14 +102,14 @@ fn several_groups_and_terminating_ones_are_refused() {
 #[test]
 fn an_existing_group_may_differ_in_more_than_its_targets() {
     let there = group("ours", &["a"], Origin::Ours);
-    let mut wished = group("wished", &["b"], Origin::Ours);
-    assert!(differing(&there, &wished).is_empty());
-    wished["spec"]["upgradeStrategy"] = "Default".into();
-    wished["spec"]["staticProvidedAPIs"] = false.into();
-    assert!(differing(&there, &wished).is_empty(), "these are the defaults");
-    wished["spec"]["serviceAccountName"] = "installer".into();
-    wished["spec"]["staticProvidedAPIs"] = true.into();
-    assert_eq!(differing(&there, &wished), ["serviceAccountName", "staticProvidedAPIs"]);
+    let mut requested = group("requested", &["b"], Origin::Ours);
+    assert!(differing(&there, &requested).is_empty());
+    requested["spec"]["upgradeStrategy"] = "Default".into();
+    requested["spec"]["staticProvidedAPIs"] = false.into();
+    assert!(differing(&there, &requested).is_empty(), "these are the defaults");
+    requested["spec"]["serviceAccountName"] = "installer".into();
+    requested["spec"]["staticProvidedAPIs"] = true.into();
+    assert_eq!(differing(&there, &requested), ["serviceAccountName", "staticProvidedAPIs"]);
 }
 
 #[test]

@@ -127,11 +127,11 @@ fn every_row_of_the_table() {
             group("c", &targeting(&["c"]), rose, ""),
         ]);
         let reader = Reader::new(&world);
-        let fates = Intersections::from_world(&reader).fates(0);
-        let [fate] = &fates[..] else { panic!("{fates:?}") };
-        assert_eq!(fate.row, expected, "{own:?} {is_static} {rival:?}");
+        let effects = Intersections::from_world(&reader).member_effects(0);
+        let [effect] = &effects[..] else { panic!("{effects:?}") };
+        assert_eq!(effect.row, expected, "{own:?} {is_static} {rival:?}");
         let others = if rival.is_empty() { BTreeSet::new() } else { BTreeSet::from([1]) };
-        assert_eq!(fate.others, others);
+        assert_eq!(effect.others, others);
     }
 }
 
@@ -215,15 +215,15 @@ proptest! {
         prop_assert!(with_apis.eq(clashes.iter().map(|clash| &clash.pair)));
         prop_assert!(clashes.iter().all(|clash| clash.apis == all.contested(clash.pair)));
         for at in 0..n {
-            for fate in all.fates(at) {
-                let row = match provision(&reader, Group::new(all.scopes()[at].group.json), fate.csv) {
+            for effect in all.member_effects(at) {
+                let row = match provision(&reader, Group::new(all.scopes()[at].group.json), effect.csv) {
                     // Here the older group keeps the APIs where in OLM the order of processing decides.
                     Provision::Settled => vec![ApiConflict::Continue, ApiConflict::Remove],
                     Provision::Annotate(_) => vec![ApiConflict::Add, ApiConflict::Remove],
                     Provision::Conflict => vec![ApiConflict::Conflict],
                     Provision::Static => vec![ApiConflict::StaticLacks, ApiConflict::StaticContested],
                 };
-                prop_assert!(row.contains(&fate.row), "{:?}", fate.row);
+                prop_assert!(row.contains(&effect.row), "{:?}", effect.row);
             }
         }
         // The order of observation does not matter either.

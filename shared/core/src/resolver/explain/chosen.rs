@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::super::problem::About;
 use super::super::solve::Unsolved;
 use super::{
-    Context, Excluded, Explained, Offer, Rule, Said, Says, Variable, Why, bundle, name, newest_first, solve, update,
+    Context, Excluded, Explained, Formula, Offer, Rule, Said, Variable, Why, bundle, name, newest_first, solve, update,
 };
 use crate::membership;
 
@@ -42,7 +42,7 @@ fn one<'i>(
         (o.entry.name.clone(), format!("{namespace}/{catalog}"), o.entry.channel.clone())
     };
     for (rule, about) in context.problem.rules.iter().zip(&context.problem.about) {
-        let Says::OneOf(needy, candidates) = &rule.says else { continue };
+        let Formula::OneOf(needy, candidates) = &rule.formula else { continue };
         let Some(position) = candidates.iter().position(|c| *c == variable).filter(|_| order.contains(needy)) else {
             continue;
         };
@@ -101,7 +101,7 @@ fn reason(context: &Context<'_, '_>, about: &About, offer: &Offer<'_>) -> Said {
 fn contradiction(context: &Context<'_, '_>, before: &[usize], better: usize) -> Said {
     let problem = context.problem;
     let mut rules = problem.rules.clone();
-    let forced = |variable: usize, message: String| Rule { says: Says::Chosen(variable), message, weight: 0 };
+    let forced = |variable: usize, message: String| Rule { formula: Formula::Chosen(variable), message, weight: 0 };
     // The previous choices, with their own kind of rule last, so that rules of the problem are reported first.
     rules.push(forced(better, String::new()));
     for chosen in before {
@@ -158,8 +158,8 @@ fn not_taken<'i>(context: &Context<'_, 'i>, about: &About, chosen: &Offer<'i>, o
             Some(excluded.unwrap_or_else(|| prefers(other)))
         }
         About::Requires(_, what) => {
-            let rule = |(rule, a): (&'_ Rule, &About)| match &rule.says {
-                Says::OneOf(_, candidates) if a == about => {
+            let rule = |(rule, a): (&'_ Rule, &About)| match &rule.formula {
+                Formula::OneOf(_, candidates) if a == about => {
                     candidates.iter().any(|c| match &context.problem.variables[*c] {
                         Variable::Bundle(candidate) => std::ptr::eq(candidate.entry, other.entry),
                         _ => false,

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::super::offer::Lack;
+use super::super::candidates::Lack;
 use super::super::problem::About;
 use super::super::unsatisfiable;
 use super::{
-    Context, Excluded, Explanation, Failure, Inputs, Offer, Said, Says, Variable, Why, bundle, repair, shortened,
+    Context, Excluded, Explanation, Failure, Formula, Inputs, Offer, Said, Variable, Why, bundle, repair, shortened,
 };
 
 /// Maximum number of excluded bundles.
@@ -78,9 +78,9 @@ pub(super) fn unreadable(inputs: &Inputs<'_>, failure: &Failure) -> Explanation 
 
 /// Renders a rule.
 fn sentence(context: &Context<'_, '_>, rule: usize) -> Said {
-    let candidates = || match &context.problem.rules[rule].says {
-        Says::OneOf(_, candidates) => candidates.clone(),
-        Says::AtMost(_, members) => members.clone(),
+    let candidates = || match &context.problem.rules[rule].formula {
+        Formula::OneOf(_, candidates) => candidates.clone(),
+        Formula::AtMost(_, members) => members.clone(),
         _ => Vec::new(),
     };
     match &context.problem.about[rule] {

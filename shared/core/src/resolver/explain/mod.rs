@@ -15,9 +15,9 @@ mod text;
 
 use serde::Serialize;
 
-use super::offer::Offer;
+use super::candidates::Offer;
 use super::problem::{self, Problem, Variable};
-use super::rule::{Rule, Says};
+use super::rule::{Formula, Rule};
 use super::solve::{self, Unsolved};
 use super::{Failure, Inputs, Wanted};
 use crate::catalog::channel::{self, Update};

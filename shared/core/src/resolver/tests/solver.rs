@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::resolver::rule::{Rule, Says};
+use crate::resolver::rule::{Formula, Rule};
 use crate::resolver::solve::{Unsolved, solve};
 use crate::testing;
 
@@ -64,25 +64,25 @@ fn rules(variables: &[Variable]) -> Option<Vec<Rule>> {
     let mut rules = Vec::new();
     for (at, Variable { id, constraints }) in variables.iter().enumerate() {
         for constraint in constraints {
-            let (says, message) = match constraint {
-                Constraint::Mandatory => (Says::Chosen(at), format!("{id} is mandatory")),
-                Constraint::Prohibited => (Says::Never(at), format!("{id} is prohibited")),
+            let (formula, message) = match constraint {
+                Constraint::Mandatory => (Formula::Chosen(at), format!("{id} is mandatory")),
+                Constraint::Prohibited => (Formula::Never(at), format!("{id} is prohibited")),
                 Constraint::Dependency { ids } if ids.is_empty() => {
                     let message = format!("{id} has a dependency without any candidates to satisfy it");
-                    (Says::OneOf(at, Vec::new()), message)
+                    (Formula::OneOf(at, Vec::new()), message)
                 }
                 Constraint::Dependency { ids } => {
-                    (Says::OneOf(at, all(ids)?), format!("{id} requires at least one of {}", ids.join(", ")))
+                    (Formula::OneOf(at, all(ids)?), format!("{id} requires at least one of {}", ids.join(", ")))
                 }
                 Constraint::Conflict { id: other } => {
-                    (Says::NotBoth(at, number(other)?), format!("{id} conflicts with {other}"))
+                    (Formula::NotBoth(at, number(other)?), format!("{id} conflicts with {other}"))
                 }
                 Constraint::AtMost { n, ids } => {
                     let message = format!("{id} permits at most {n} of {}", ids.join(", "));
-                    (Says::AtMost(*n, all(ids)?), message)
+                    (Formula::AtMost(*n, all(ids)?), message)
                 }
             };
-            rules.push(Rule { says, message, weight: 0 });
+            rules.push(Rule { formula, message, weight: 0 });
         }
     }
     Some(rules)
@@ -125,7 +125,7 @@ fn chooses_as_the_real_solver() {
 
 /// Returns whether the rules hold when exactly these are chosen.
 fn hold(rules: &[&Rule], chosen: u32) -> bool {
-    rules.iter().all(|rule| rule.says.holds(|v| chosen & (1 << v) != 0))
+    rules.iter().all(|rule| rule.formula.holds(|v| chosen & (1 << v) != 0))
 }
 
 /// Returns whether the rules can hold when at least those are chosen, by exhaustive search.
@@ -136,15 +136,16 @@ fn can_hold(rules: &[&Rule], count: usize, at_least: u32) -> bool {
 /// Chooses the first candidate of every choice; `None` when a choice has no candidates.
 fn first_candidates(rules: &[&Rule]) -> Option<u32> {
     let (mut chosen, mut choices) = (0, VecDeque::new());
-    choices.extend(rules.iter().filter_map(|r| if let Says::Chosen(v) = &r.says { Some(vec![*v]) } else { None }));
+    choices
+        .extend(rules.iter().filter_map(|r| if let Formula::Chosen(v) = &r.formula { Some(vec![*v]) } else { None }));
     while let Some(candidates) = choices.pop_front() {
         if candidates.iter().any(|c| chosen & (1 << c) != 0) {
             continue;
         }
         let first = *candidates.first()?;
         chosen |= 1 << first;
-        choices.extend(rules.iter().filter_map(|r| match &r.says {
-            Says::OneOf(v, others) if *v == first => Some(others.clone()),
+        choices.extend(rules.iter().filter_map(|r| match &r.formula {
+            Formula::OneOf(v, others) if *v == first => Some(others.clone()),
             _ => None,
         }));
     }
@@ -153,9 +154,9 @@ fn first_candidates(rules: &[&Rule]) -> Option<u32> {
 
 /// Returns what must be chosen, or is a candidate of something chosen.
 fn needed(rules: &[&Rule], chosen: u32) -> u32 {
-    rules.iter().fold(0, |needed, rule| match &rule.says {
-        Says::Chosen(v) => needed | 1 << v,
-        Says::OneOf(v, others) if chosen & (1 << v) != 0 => others.iter().fold(needed, |needed, c| needed | 1 << c),
+    rules.iter().fold(0, |needed, rule| match &rule.formula {
+        Formula::Chosen(v) => needed | 1 << v,
+        Formula::OneOf(v, others) if chosen & (1 << v) != 0 => others.iter().fold(needed, |needed, c| needed | 1 << c),
         _ => needed,
     })
 }
@@ -163,17 +164,17 @@ fn needed(rules: &[&Rule], chosen: u32) -> u32 {
 /// Maximum number of variables of a generated problem: all combinations are tried.
 const MOST: usize = 9;
 
-fn some_problem() -> impl Strategy<Value = (usize, Vec<Says>)> {
+fn some_problem() -> impl Strategy<Value = (usize, Vec<Formula>)> {
     (2..=MOST).prop_flat_map(|count| {
         let variable = move || 0..count;
-        let says = prop_oneof![
-            2 => variable().prop_map(Says::Chosen),
-            1 => variable().prop_map(Says::Never),
-            6 => (variable(), prop::collection::vec(variable(), 0..4)).prop_map(|(v, others)| Says::OneOf(v, others)),
-            2 => (variable(), variable()).prop_map(|(a, b)| Says::NotBoth(a, b)),
-            2 => (0..3_usize, prop::collection::btree_set(variable(), 1..5)).prop_map(|(n, m)| Says::AtMost(n, m.into_iter().collect())),
+        let formula = prop_oneof![
+            2 => variable().prop_map(Formula::Chosen),
+            1 => variable().prop_map(Formula::Never),
+            6 => (variable(), prop::collection::vec(variable(), 0..4)).prop_map(|(v, others)| Formula::OneOf(v, others)),
+            2 => (variable(), variable()).prop_map(|(a, b)| Formula::NotBoth(a, b)),
+            2 => (0..3_usize, prop::collection::btree_set(variable(), 1..5)).prop_map(|(n, m)| Formula::AtMost(n, m.into_iter().collect())),
         ];
-        (Just(count), prop::collection::vec(says, 1..14))
+        (Just(count), prop::collection::vec(formula, 1..14))
     })
 }
 
@@ -182,14 +183,14 @@ fn as_recorded(count: usize, rules: &[Rule]) -> Value {
     let name = |v: &usize| format!("v{v}");
     let names = |vs: &mut dyn Iterator<Item = &usize>| vs.map(name).collect::<Vec<_>>();
     let constraints = |v: usize| {
-        let of = rules.iter().filter_map(|r| match &r.says {
-            Says::Chosen(a) if *a == v => Some(json!({ "type": "mandatory" })),
-            Says::Never(a) if *a == v => Some(json!({ "type": "prohibited" })),
-            Says::OneOf(a, others) if *a == v => {
+        let of = rules.iter().filter_map(|r| match &r.formula {
+            Formula::Chosen(a) if *a == v => Some(json!({ "type": "mandatory" })),
+            Formula::Never(a) if *a == v => Some(json!({ "type": "prohibited" })),
+            Formula::OneOf(a, others) if *a == v => {
                 Some(json!({ "type": "dependency", "ids": names(&mut others.iter()) }))
             }
-            Says::NotBoth(a, b) if *a == v => Some(json!({ "type": "conflict", "id": name(b) })),
-            Says::AtMost(n, members) if members.first() == Some(&v) => {
+            Formula::NotBoth(a, b) if *a == v => Some(json!({ "type": "conflict", "id": name(b) })),
+            Formula::AtMost(n, members) if members.first() == Some(&v) => {
                 Some(json!({ "type": "atMost", "n": n, "ids": names(&mut members.iter()) }))
             }
             _ => None,
@@ -203,9 +204,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn agrees_with_an_exhaustive_solver((count, says) in some_problem()) {
+    fn agrees_with_an_exhaustive_solver((count, formulas) in some_problem()) {
         let rules: Vec<Rule> =
-            says.into_iter().enumerate().map(|(i, says)| Rule { says, message: format!("rule {i:02}"), weight: 0 }).collect();
+            formulas.into_iter().enumerate().map(|(i, formula)| Rule { formula, message: format!("rule {i:02}"), weight: 0 }).collect();
         let all: Vec<&Rule> = rules.iter().collect();
         let scenario = as_recorded(count, &rules).to_string();
         let answer = solve(&rules, count);

@@ -1,8 +1,8 @@
 //! Subscriptions from creation to installation, in simulation, and single plans where a simulation is not specific enough.
 
-mod by_hand;
 mod directory;
 mod unpack;
+mod user_plans;
 mod worlds;
 
 use std::sync::Arc;

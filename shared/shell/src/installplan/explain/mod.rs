@@ -40,7 +40,7 @@ use crate::cli::output::{API_VERSION, Output};
 use crate::cli::table::Table;
 use crate::cli::{CliError, Outcome, Printer};
 use crate::image::{self, Location, Wanted};
-use crate::observe::{ClusterState, Gap, ReadScope};
+use crate::observe::{ClusterState, ReadFailure, ReadScope};
 use crate::registry;
 
 /// The namespace to work in if none is given.
@@ -118,9 +118,9 @@ pub struct Options {
 /// A subject does not exist or cannot be explained.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let policies = policy::policies(&options.policies)?;
-    let (explanations, gaps) = block_on(explanations(options, printer))?;
-    for gap in gaps {
-        printer.warn(gap);
+    let (explanations, failures) = block_on(explanations(options, printer))?;
+    for failure in failures {
+        printer.warn(failure);
     }
     let is_list = matches!(&options.asked, Asked::Plans(names) if names.len() != 1);
     if explanations.is_empty() && !matches!(options.form, Form::Document(_)) {
@@ -204,26 +204,30 @@ async fn explanations(options: &Options, printer: &mut Printer) -> Result<(Vec<E
     let Options { asked, source, namespaces, on_top, images, optional_manifests, dry_run, .. } = options;
     let mut seen = source.read(namespaces, on_top, ReadScope::Planning, printer).await?;
     seen.settings.optional_manifests = *optional_manifests;
-    if let Some(vital) = seen.gaps.iter().find(|gap| is_vital(gap, asked)) {
+    if let Some(vital) = seen.read_failures.iter().find(|failure| is_vital(failure, asked)) {
         // Report all missing permissions at once.
-        seen.gaps.iter().filter(|gap| *gap != vital && gap.forbidden).for_each(|gap| printer.warn(gap));
+        seen.read_failures
+            .iter()
+            .filter(|failure| *failure != vital && failure.forbidden)
+            .for_each(|failure| printer.warn(failure));
         return Err(CliError::from(vital));
     }
     let mut explanations = Vec::new();
     for subject in subjects(asked, &seen, images).await? {
         explanations.push(explain(&mut seen, &subject, images, *dry_run, printer).await?);
     }
-    let untold = if explanations.is_empty() { seen.gaps.iter().map(ToString::to_string).collect() } else { Vec::new() };
+    let untold =
+        if explanations.is_empty() { seen.read_failures.iter().map(ToString::to_string).collect() } else { Vec::new() };
     Ok((explanations, untold))
 }
 
 /// Returns whether no explanation is possible without what could not be read.
-pub(super) fn is_vital(gap: &Gap, asked: &Asked) -> bool {
+pub(super) fn is_vital(failure: &ReadFailure, asked: &Asked) -> bool {
     // Without its OperatorGroup every plan of a namespace would appear to fail.
-    gap.is_of("operatorgroups")
+    failure.is_of("operatorgroups")
         || match asked {
-            Asked::Plans(_) => gap.is_of("installplans"),
-            Asked::Subscription(_) => gap.is_of("subscriptions"),
+            Asked::Plans(_) => failure.is_of("installplans"),
+            Asked::Subscription(_) => failure.is_of("subscriptions"),
             Asked::Bundle(_) | Asked::Package(_) => false,
         }
 }

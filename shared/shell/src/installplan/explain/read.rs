@@ -27,7 +27,7 @@ use crate::cli::{CliError, ErrorKind, Printer, errors};
 use crate::cluster::puller::Puller;
 use crate::cluster::schema_check;
 use crate::image;
-use crate::observe::{ClusterState, Gap, STALE, scope};
+use crate::observe::{ClusterState, ReadFailure, STALE, scope};
 use crate::registry;
 
 /// The maximum number of attempts: objects, then custom resources and bundles, then what these add.
@@ -60,9 +60,9 @@ pub async fn explain(
     let (_, mut explanation, asks) = tried_out(seen, subject, images, printer).await?;
     if dry_run == DryRun::Server {
         let progress = printer.progress("sending the objects to the API server as a dry run");
-        let (heard, missing) = rehearse(seen, asks.writes).await;
+        let (results, missing) = rehearse(seen, asks.writes).await;
         drop(progress);
-        explanation.hear(heard, missing, seen.settings.optional_manifests);
+        explanation.add_results(results, missing, seen.settings.optional_manifests);
     }
     Ok(explanation)
 }
@@ -99,8 +99,12 @@ async fn tried_out(
 }
 
 fn unexplained(error: &Error, seen: &ClusterState) -> CliError {
-    let unread: Vec<String> =
-        seen.gaps.iter().filter(|gap| gap.resource.contains("catalogsources")).map(ToString::to_string).collect();
+    let unread: Vec<String> = seen
+        .read_failures
+        .iter()
+        .filter(|failure| failure.resource.contains("catalogsources"))
+        .map(ToString::to_string)
+        .collect();
     match error {
         Error::NotFound { kind, .. } => {
             CliError::new(ErrorKind::Input, error.to_string()).hint(lookup::whereabouts(kind))
@@ -161,27 +165,31 @@ fn cluster(seen: &ClusterState, namespace: &str, more: &More) -> Cluster {
         catalogs: catalogs(seen, namespace),
         bundles: more.bundles.clone(),
         fits: more.fits.iter().filter_map(|(key, found)| Some((key.clone(), found.clone()?))).collect(),
-        unread: unread(&seen.gaps),
+        unread: unread(&seen.read_failures),
         now: seen.at,
     }
 }
 
 /// Returns what could not be read. Single objects of a kind are combined.
-pub(super) fn unread(gaps: &[Gap]) -> Vec<Unread> {
-    let mut told: Vec<(&Gap, Vec<&str>)> = Vec::new();
-    let parts = |gap: &Gap| (gap.verb, gap.resource.clone(), gap.namespace.clone(), gap.forbidden);
-    for gap in gaps {
-        match told.iter_mut().find(|(known, _)| gap.forbidden && !gap.name.is_empty() && parts(known) == parts(gap)) {
-            Some((_, names)) => names.push(&gap.name),
-            None => told.push((gap, vec![&gap.name])),
+pub(super) fn unread(failures: &[ReadFailure]) -> Vec<Unread> {
+    let mut told: Vec<(&ReadFailure, Vec<&str>)> = Vec::new();
+    let parts =
+        |failure: &ReadFailure| (failure.verb, failure.resource.clone(), failure.namespace.clone(), failure.forbidden);
+    for failure in failures {
+        match told
+            .iter_mut()
+            .find(|(known, _)| failure.forbidden && !failure.name.is_empty() && parts(known) == parts(failure))
+        {
+            Some((_, names)) => names.push(&failure.name),
+            None => told.push((failure, vec![&failure.name])),
         }
     }
-    let named = |(gap, names): (&Gap, Vec<&str>)| {
+    let named = |(failure, names): (&ReadFailure, Vec<&str>)| {
         let more = names.len().saturating_sub(NAMED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let name = format!("{}{more}", names[..names.len().min(NAMED)].join(", "));
-        let message = Gap { name, ..gap.clone() }.to_string();
-        Unread { resource: gap.resource.clone(), namespace: gap.namespace.clone(), message }
+        let message = ReadFailure { name, ..failure.clone() }.to_string();
+        Unread { resource: failure.resource.clone(), namespace: failure.namespace.clone(), message }
     };
     told.into_iter().map(named).collect()
 }
@@ -228,10 +236,10 @@ impl More {
             .filter(|target| self.objects.insert(target.clone()))
             .collect();
         any |= !new.is_empty();
-        let known = seen.gaps.len();
+        let known = seen.read_failures.len();
         seen.read_objects(new).await;
-        if let Some(gap) = seen.gaps[known..].iter().find(|gap| !gap.forbidden) {
-            return Err(CliError::from(gap));
+        if let Some(failure) = seen.read_failures[known..].iter().find(|failure| !failure.forbidden) {
+            return Err(CliError::from(failure));
         }
         for question in fits {
             if let Entry::Vacant(vacant) = self.fits.entry((question.crd.clone(), question.digest())) {
@@ -243,7 +251,7 @@ impl More {
     }
 }
 
-/// Checks custom resources against a schema, page by page. Records what cannot be read as a gap.
+/// Checks custom resources against a schema, page by page. Records what cannot be read as a read failure.
 async fn check_custom_resources(
     seen: &mut ClusterState,
     question: &SchemaCheck,
@@ -254,7 +262,7 @@ async fn check_custom_resources(
     let (found, _) = schema_check::check(&api, question).await;
     drop(progress);
     let Some(refusal) = found.refusal.clone() else { return Some(found) };
-    seen.gaps.push(Gap {
+    seen.read_failures.push(ReadFailure {
         verb: "list",
         resource: question.crd.clone(),
         namespace: String::new(),

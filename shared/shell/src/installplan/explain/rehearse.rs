@@ -2,7 +2,7 @@
 //! checked first, so that missing ones are not mistaken for refusals.
 //!
 //! ```text
-//!   Write, … --olm_core: can it be sent?--> is it permitted? --dry run--> olm_core: interpret --> Heard, …
+//!   Write, … --olm_core: can it be sent?--> is it permitted? --dry run--> olm_core: interpret --> DryRunResult, …
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::{StreamExt, stream};
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
-use olm_core::explain::{Answer, Heard, Write, lacks_grants};
+use olm_core::explain::{Answer, DryRunResult, Write, lacks_grants};
 use olm_core::plan::Account;
 use olm_core::world::{GroupKind, Reader};
 use serde_json::{Value, json};
@@ -44,10 +44,10 @@ enum May {
 }
 
 /// Sends all writes, and returns the results and a phrase that names the missing permissions.
-pub(super) async fn rehearse(seen: &ClusterState, writes: Vec<Write>) -> (Vec<Heard>, String) {
+pub(super) async fn rehearse(seen: &ClusterState, writes: Vec<Write>) -> (Vec<DryRunResult>, String) {
     let Some(api) = seen.api() else { return (Vec::new(), String::new()) };
-    let knows_namespaces = !seen.gaps.iter().any(|gap| gap.resource == "namespaces");
-    let mut heard = Vec::new();
+    let knows_namespaces = !seen.read_failures.iter().any(|failure| failure.resource == "namespaces");
+    let mut results = Vec::new();
     let mut asked: Vec<(ObjectRef, Write, Right)> = Vec::new();
     for write in writes {
         let target = ObjectRef::from_object(&write.object);
@@ -58,7 +58,7 @@ pub(super) async fn rehearse(seen: &ClusterState, writes: Vec<Write>) -> (Vec<He
         };
         match right {
             Ok(right) => asked.push((target, write, right)),
-            Err(why) => heard.push(Heard { target, answer: Answer::NotAsked(why) }),
+            Err(why) => results.push(DryRunResult { target, answer: Answer::NotAsked(why) }),
         }
     }
     let rights: BTreeSet<Right> = asked.iter().map(|(_, _, right)| right.clone()).collect();
@@ -75,14 +75,14 @@ pub(super) async fn rehearse(seen: &ClusterState, writes: Vec<Write>) -> (Vec<He
             Some(May::No) if right.account.is_some() => {
                 let message = format!("ServiceAccount {} is not allowed to {right}", right.owner());
                 let answer = Answer::Refused(Status::new(403, "Forbidden", message));
-                heard.push(Heard { target, answer });
+                results.push(DryRunResult { target, answer });
             }
             Some(May::Unknown(why)) => {
                 missing.others.insert(why.clone());
-                heard.push(Heard { target, answer: Answer::NotAsked(why.clone()) });
+                results.push(DryRunResult { target, answer: Answer::NotAsked(why.clone()) });
             }
             _ => {
-                heard.push(Heard { target, answer: Answer::NotAsked(format!("not allowed to {right}")) });
+                results.push(DryRunResult { target, answer: Answer::NotAsked(format!("not allowed to {right}")) });
                 missing.rights.insert(right);
             }
         }
@@ -105,9 +105,9 @@ pub(super) async fn rehearse(seen: &ClusterState, writes: Vec<Write>) -> (Vec<He
                 refusal.into()
             }
         };
-        heard.push(Heard { target, answer });
+        results.push(DryRunResult { target, answer });
     }
-    (heard, missing.to_string())
+    (results, missing.to_string())
 }
 
 async fn right(api: &Api, target: &ObjectRef, write: &Write) -> Result<Right, String> {

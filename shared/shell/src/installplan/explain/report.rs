@@ -191,7 +191,7 @@ fn sections(explanation: &Explanation, tried: &[Tried], details: bool) -> Vec<Se
         objects(explanation, details),
         dry_run(explanation, details),
         rights(explanation, details),
-        list("Objects with effects beyond their namespace (!):", powers(explanation), shown),
+        list("Objects with effects beyond their namespace (!):", object_privileges(explanation), shown),
         crds(explanation, details, shown),
         list("Images:", images(explanation), shown),
         list("Webhooks:", explanation.webhooks.iter().filter_map(webhook).collect(), shown),
@@ -388,7 +388,8 @@ fn dry_run(explanation: &Explanation, details: bool) -> Section {
         (true, n) => format!("Dry run: the API server would accept {n} of {}{because}", objects(all)),
     };
     let told = not_asked.iter().filter(|_| details);
-    let items = told.map(|gap| Item::new(format!("no result for {} {}: {}", gap.gvk.kind, gap.name, gap.message)));
+    let items = told
+        .map(|failure| Item::new(format!("no result for {} {}: {}", failure.gvk.kind, failure.name, failure.message)));
     Section { items: items.collect(), is_line: *asked || !message.is_empty(), ..Section::new(&title) }
 }
 
@@ -432,7 +433,7 @@ fn rights(explanation: &Explanation, details: bool) -> Section {
 }
 
 /// Returns the objects with escalations.
-fn powers(explanation: &Explanation) -> Vec<Item> {
+fn object_privileges(explanation: &Explanation) -> Vec<Item> {
     let marked = explanation.objects.iter().filter(|object| !object.escalations.is_empty());
     let item = |object: &Object| {
         let marks = object.escalations.iter().map(|escalation| format!("{RISK}{}", escalation.words()));

@@ -30,10 +30,11 @@ fn single_objects_of_a_kind_are_one_matter() {
     let refusal = Status::new(403, "Forbidden", "no");
     let get = |kind: &str, name: &str| {
         let gvk = Gvk::new("", "v1", kind);
-        Gap::get(&ObjectRef { gvk, namespace: "garden".to_owned(), name: name.to_owned() }, &refusal)
+        ReadFailure::get(&ObjectRef { gvk, namespace: "garden".to_owned(), name: name.to_owned() }, &refusal)
     };
-    let gaps = [get("Secret", "a"), get("Service", "a"), get("Secret", "b"), get("Secret", "c"), get("Secret", "d")];
-    let told: Vec<String> = unread(&gaps).into_iter().map(|unread| unread.message).collect();
+    let failures =
+        [get("Secret", "a"), get("Service", "a"), get("Secret", "b"), get("Secret", "c"), get("Secret", "d")];
+    let told: Vec<String> = unread(&failures).into_iter().map(|unread| unread.message).collect();
     assert_eq!(
         told,
         [

@@ -36,19 +36,19 @@ fn group(answer: &Answer<'_, '_>, at: usize) -> Value {
     let mut document = named(answer, at);
     let members: Vec<Value> = answer
         .all
-        .fates(at)
+        .member_effects(at)
         .into_iter()
         .zip(&scope.members)
-        .map(|(fate, member)| {
+        .map(|(effect, member)| {
             json!({
-                "name": object::name(fate.csv),
+                "name": object::name(effect.csv),
                 "provides": member.provides.0,
-                "contested": fate.contested.0,
-                "contestedBy": fate.others.iter().map(|other| named(answer, *other)).collect::<Vec<_>>(),
-                "row": fate.row.name(),
-                "condition": fate.row.condition(),
-                "consequence": fate.row.consequence(),
-                "reason": fate.row.reason(),
+                "contested": effect.contested.0,
+                "contestedBy": effect.others.iter().map(|other| named(answer, *other)).collect::<Vec<_>>(),
+                "row": effect.row.name(),
+                "condition": effect.row.condition(),
+                "consequence": effect.row.consequence(),
+                "reason": effect.row.reason(),
             })
         })
         .collect();

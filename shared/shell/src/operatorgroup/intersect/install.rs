@@ -34,13 +34,13 @@ pub(super) async fn add(
         let [namespace, name] = ["sourceNamespace", "source"].map(|key| object::text(subscription, &["spec", key]));
         sources.insert(kinds::CATALOG_SOURCE.object(namespace, name));
     }
-    let known = seen.gaps.len();
+    let known = seen.read_failures.len();
     let places: BTreeSet<String> = sources.iter().map(|source| source.namespace.clone()).collect();
     seen.read_objects(sources).await;
     for place in &places {
         read_catalogs(seen, place, images, printer).await;
     }
-    seen.gaps[known..].iter().for_each(|gap| printer.warn(gap));
+    seen.read_failures[known..].iter().for_each(|failure| printer.warn(failure));
     let mut is_complete = true;
     for namespace in &namespaces {
         match resolved(seen, namespace, images).await {

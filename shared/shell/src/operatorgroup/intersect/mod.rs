@@ -16,8 +16,8 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use olm_core::api::object;
-use olm_core::operatorgroup::form;
 use olm_core::operatorgroup::intersection::{Intersections, Pair};
+use olm_core::operatorgroup::spec_errors;
 use olm_core::world::Reader;
 
 use super::lookup;
@@ -26,7 +26,7 @@ use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::source::warn_of_gaps;
 use crate::cli::{CliError, Outcome, Printer};
 use crate::image;
-use crate::observe::{ClusterState, Gap, ReadScope};
+use crate::observe::{ClusterState, ReadFailure, ReadScope};
 
 /// What to compare.
 #[derive(Clone, Debug)]
@@ -89,19 +89,19 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let (seen, is_complete) = block_on(async {
         let mut seen = source.read(namespaces, on_top, ReadScope::Groups, printer).await?;
         warn_of_gaps(&seen, printer);
-        let is_complete = !seen.gaps.iter().any(hides_claims);
+        let is_complete = !seen.read_failures.iter().any(hides_claims);
         let is_resolved = install::add(&mut seen, images, printer).await?;
         Ok::<_, CliError>((seen, is_complete && is_resolved))
     })?;
     let world = Reader::new(&seen.world);
     let all = Intersections::from_world(&world);
     for group in all.scopes().iter().map(|scope| scope.group) {
-        for fault in form::faults(group.json) {
+        for error in spec_errors::spec_errors(group.json) {
             printer.warn(format_args!(
                 "the API server would reject OperatorGroup {}/{}: {}",
                 group.namespace(),
                 group.name(),
-                fault.what
+                error.what
             ));
         }
     }
@@ -121,8 +121,8 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
 }
 
 /// Returns whether the unreadable objects may contain groups, namespaces that they select, or APIs of their members.
-fn hides_claims(gap: &Gap) -> bool {
-    gap.is_of("operatorgroups") || gap.is_of("clusterserviceversions") || gap.resource == "namespaces"
+fn hides_claims(failure: &ReadFailure) -> bool {
+    failure.is_of("operatorgroups") || failure.is_of("clusterserviceversions") || failure.resource == "namespaces"
 }
 
 fn answer<'a, 'w>(

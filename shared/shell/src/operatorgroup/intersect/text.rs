@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use olm_core::api::cluster_service_version::deletion_note;
 use olm_core::api::object;
 use olm_core::membership::Apis;
-use olm_core::operatorgroup::intersection::{ApiConflict, Clash, Fate, Holder, Pair};
+use olm_core::operatorgroup::intersection::{ApiConflict, Clash, Holder, MemberEffect, Pair};
 use olm_core::operatorgroup::remedy;
 
 use super::super::create_delete::listed;
@@ -168,11 +168,11 @@ pub(super) fn verdicts(answer: &Answer<'_, '_>, pair: Pair, apis: &[String]) -> 
         }
     }
     let is_about = |provides: &Apis| provides.0.iter().any(|api| apis.contains(api));
-    let fates: Vec<Fate<'_>> = [pair.a, pair.b]
+    let effects: Vec<MemberEffect<'_>> = [pair.a, pair.b]
         .into_iter()
-        .flat_map(|at| answer.all.fates(at).into_iter().zip(&answer.all.scopes()[at].members))
+        .flat_map(|at| answer.all.member_effects(at).into_iter().zip(&answer.all.scopes()[at].members))
         .filter(|(_, member)| is_about(&member.provides))
-        .map(|(fate, _)| fate)
+        .map(|(effect, _)| effect)
         .collect();
     for (holder, apis) in by_holder {
         let (what, it) = (listed(&apis), if apis.len() == 1 { "it" } else { "them" });
@@ -182,7 +182,7 @@ pub(super) fn verdicts(answer: &Answer<'_, '_>, pair: Pair, apis: &[String]) -> 
                 let kind = if group.group.is_static() { ", and is static" } else { "" };
                 format!("{} has {what} in its olm.providedAPIs{kind}, which decides for OLM", answer.label(at))
             }
-            Holder::Both if fates.is_empty() => {
+            Holder::Both if effects.is_empty() => {
                 format!("both have {what} in their olm.providedAPIs; no member provides {it}, so there is no effect yet")
             }
             Holder::Both => {
@@ -194,16 +194,16 @@ pub(super) fn verdicts(answer: &Answer<'_, '_>, pair: Pair, apis: &[String]) -> 
             ),
         });
     }
-    for fate in fates {
+    for effect in effects {
         // This is the case of the first; the second fails, as reported above.
-        if matches!(fate.row, ApiConflict::Add | ApiConflict::Continue) {
+        if matches!(effect.row, ApiConflict::Add | ApiConflict::Continue) {
             continue;
         }
         verdicts.push(format!(
             "{}: {}; {}",
-            answer.csv(fate.group, fate.csv),
-            fate.row.condition(),
-            fate.row.consequence()
+            answer.csv(effect.group, effect.csv),
+            effect.row.condition(),
+            effect.row.consequence()
         ));
     }
     verdicts

@@ -10,7 +10,7 @@ use olm_core::world::{CatalogFact, GroupKind, Reader, kind};
 use super::Options;
 use crate::cli::source::read_catalogs;
 use crate::cli::{CliError, ErrorKind, Printer};
-use crate::observe::{ClusterState, Gap, ReadScope, scope};
+use crate::observe::{ClusterState, ReadFailure, ReadScope, scope};
 
 /// Reads all objects that rules are checked against.
 pub(super) async fn read(options: &Options, printer: &mut Printer) -> Result<ClusterState, CliError> {
@@ -40,10 +40,15 @@ pub(super) fn known(seen: &ClusterState, options: &Options) -> Known {
     let asked = seen.namespace.as_deref().unwrap_or_default();
     for of_kind in scope::all() {
         let resource = of_kind.resource();
-        let gaps: Vec<&Gap> = seen.gaps.iter().filter(|gap| gap.verb == "list" && gap.resource == resource).collect();
-        let Some(first) = gaps.first() else { continue };
+        let failures: Vec<&ReadFailure> = seen
+            .read_failures
+            .iter()
+            .filter(|failure| failure.verb == "list" && failure.resource == resource)
+            .collect();
+        let Some(first) = failures.first() else { continue };
         // A resource that cannot be listed in all namespaces was listed in the selected one.
-        let in_one = of_kind.namespaced && !asked.is_empty() && !gaps.iter().any(|gap| gap.namespace == asked);
+        let in_one =
+            of_kind.namespaced && !asked.is_empty() && !failures.iter().any(|failure| failure.namespace == asked);
         let within = if in_one { BTreeSet::from([asked.to_owned()]) } else { BTreeSet::new() };
         known.limit(GroupKind::known(of_kind), within, first.to_string());
     }
@@ -73,9 +78,10 @@ pub(super) async fn matrices(
     }
     let places: BTreeSet<&str> = namespaces.iter().map(String::as_str).chain([global.as_str()]).collect();
     // A failure to list all namespaces does not matter if the relevant ones could be listed.
-    let counts = |gap: &&Gap| seen.namespace.is_none() || !gap.namespace.is_empty();
-    let unread = seen.gaps.iter().filter(|gap| gap.verb == "get" || gap.is_of_catalogs()).filter(counts);
-    unread.for_each(|gap| printer.warn(format_args!("{gap}")));
+    let counts = |failure: &&ReadFailure| seen.namespace.is_none() || !failure.namespace.is_empty();
+    let unread =
+        seen.read_failures.iter().filter(|failure| failure.verb == "get" || failure.is_of_catalogs()).filter(counts);
+    unread.for_each(|failure| printer.warn(format_args!("{failure}")));
     let known = known(seen, options);
     let world = Reader::new(&seen.world);
     let mut names: BTreeSet<(&str, &str)> = BTreeSet::new();

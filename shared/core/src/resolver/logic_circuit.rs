@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::rule::Says;
+use super::rule::Formula;
 
 /// A variable of the circuit, or its negation: twice the number of the variable, plus one for the negation. 0 is no
 /// literal.
@@ -18,15 +18,15 @@ const FALSE: Literal = TRUE ^ 1;
 
 /// Variables, and gates that combine them.
 #[derive(Debug, Default)]
-pub(super) struct Circuit {
+pub(super) struct LogicCircuit {
     /// The gates, in the order of creation: a gate is true when both of its inputs are.
     pub(super) gates: Vec<(Literal, [Literal; 2])>,
     by_inputs: BTreeMap<[Literal; 2], Literal>,
     inputs: usize,
 }
 
-impl Circuit {
-    /// Creates a circuit with that many variables; [`Circuit::input`] returns their literals.
+impl LogicCircuit {
+    /// Creates a circuit with that many variables; [`LogicCircuit::input`] returns their literals.
     pub(super) fn with_inputs(inputs: usize) -> Self {
         Self { inputs, ..Self::default() }
     }
@@ -37,15 +37,15 @@ impl Circuit {
     }
 
     /// Returns a literal that is true exactly when the rule holds.
-    pub(super) fn rule(&mut self, says: &Says) -> Literal {
-        match says {
-            Says::Chosen(variable) => Self::input(*variable),
-            Says::Never(variable) => Self::input(*variable) ^ 1,
-            Says::OneOf(variable, candidates) => {
+    pub(super) fn rule(&mut self, formula: &Formula) -> Literal {
+        match formula {
+            Formula::Chosen(variable) => Self::input(*variable),
+            Formula::Never(variable) => Self::input(*variable) ^ 1,
+            Formula::OneOf(variable, candidates) => {
                 candidates.iter().fold(Self::input(*variable) ^ 1, |any, c| self.or(any, Self::input(*c)))
             }
-            Says::NotBoth(a, b) => self.or(Self::input(*a) ^ 1, Self::input(*b) ^ 1),
-            Says::AtMost(most, members) => {
+            Formula::NotBoth(a, b) => self.or(Self::input(*a) ^ 1, Self::input(*b) ^ 1),
+            Formula::AtMost(most, members) => {
                 if *most >= members.len() {
                     return TRUE;
                 }
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     /// Returns the value of a literal when those variables are chosen.
-    fn value(circuit: &Circuit, wanted: Literal, chosen: u32) -> bool {
+    fn value(circuit: &LogicCircuit, wanted: Literal, chosen: u32) -> bool {
         let mut values = vec![false, true];
         values.extend((0..circuit.inputs).map(|v| chosen & (1 << v) != 0));
         let of = |values: &[bool], l: Literal| values[l as usize / 2] ^ (l & 1 == 1);
@@ -136,23 +136,23 @@ mod tests {
     fn a_rule_is_true_exactly_when_it_holds() {
         const COUNT: usize = 6;
         let mut rules = vec![
-            Says::Chosen(1),
-            Says::Never(2),
-            Says::OneOf(0, vec![3, 1, 5]),
-            Says::OneOf(0, vec![]),
-            Says::OneOf(2, vec![2]),
-            Says::NotBoth(4, 5),
-            Says::NotBoth(3, 3),
+            Formula::Chosen(1),
+            Formula::Never(2),
+            Formula::OneOf(0, vec![3, 1, 5]),
+            Formula::OneOf(0, vec![]),
+            Formula::OneOf(2, vec![2]),
+            Formula::NotBoth(4, 5),
+            Formula::NotBoth(3, 3),
         ];
         for size in 0..=COUNT {
-            rules.extend((0..=COUNT).map(|most| Says::AtMost(most, (0..size).rev().collect())));
+            rules.extend((0..=COUNT).map(|most| Formula::AtMost(most, (0..size).rev().collect())));
         }
-        let mut circuit = Circuit::with_inputs(COUNT);
+        let mut circuit = LogicCircuit::with_inputs(COUNT);
         let literals: Vec<Literal> = rules.iter().map(|rule| circuit.rule(rule)).collect();
         for chosen in 0..1 << COUNT {
             let is = |v: &usize| chosen & (1 << v) != 0;
-            for (says, literal) in rules.iter().zip(&literals) {
-                assert_eq!(value(&circuit, *literal, chosen), says.holds(is), "{says:?} of {chosen:b}");
+            for (formula, literal) in rules.iter().zip(&literals) {
+                assert_eq!(value(&circuit, *literal, chosen), formula.holds(is), "{formula:?} of {chosen:b}");
             }
         }
     }

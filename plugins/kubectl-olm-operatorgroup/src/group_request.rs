@@ -1,11 +1,11 @@
 //! The arguments that describe the group to generate.
 
-use olm_shell::operatorgroup::compile::{InstallMode, Wanted};
+use olm_shell::operatorgroup::compile::{InstallMode, PartialGroupRequest};
 use olm_shell::operatorgroup::operator::Operator;
 
 /// The group, and the operator that it is for.
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Wish {
+pub(crate) struct GroupRequestArguments {
     /// Name of the OperatorGroup [default: that of the package, else of the namespace]
     #[arg(value_name = "NAME")]
     name: Option<String>,
@@ -32,11 +32,11 @@ pub(crate) struct Wish {
     service_account: Option<String>,
 }
 
-impl Wish {
+impl GroupRequestArguments {
     /// Converts the arguments to the shell's type.
-    pub(crate) fn wanted(self) -> Wanted {
+    pub(crate) fn into_request(self) -> PartialGroupRequest {
         let Self { name, namespace, install_mode, target_namespaces, bundle, package, service_account } = self;
-        Wanted {
+        PartialGroupRequest {
             name,
             namespace,
             mode: install_mode,

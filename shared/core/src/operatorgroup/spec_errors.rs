@@ -12,7 +12,7 @@ use crate::structural;
 
 /// An error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct SpecError {
     /// The error with its field.
     pub what: String,
     /// How to fix it, an imperative without a full stop.
@@ -26,15 +26,16 @@ static DEFINITION: LazyLock<Value> = LazyLock::new(|| {
 });
 
 /// Returns all errors. The status is not checked: users do not write it.
-pub fn faults(group: &Value) -> Vec<Fault> {
+pub fn spec_errors(group: &Value) -> Vec<SpecError> {
     let schema = schema(group);
     let written = json!({ "metadata": {}, "spec": object::at(group, &["spec"]) });
     let mut taken = written.clone();
     structural::default(schema, &mut taken);
-    let invalid = structural::problems(schema, &taken)
-        .into_iter()
-        .map(|what| Fault { what, hint: "see the valid fields with kubectl explain operatorgroup.spec".to_owned() });
-    let unknown = structural::unknown_fields(schema, &written).into_iter().map(|field| Fault {
+    let invalid = structural::problems(schema, &taken).into_iter().map(|what| SpecError {
+        what,
+        hint: "see the valid fields with kubectl explain operatorgroup.spec".to_owned(),
+    });
+    let unknown = structural::unknown_fields(schema, &written).into_iter().map(|field| SpecError {
         what: format!("unknown field {field}"),
         hint: match &field.similar {
             Some(other) => format!("use {} instead, if intended", field.beside(other)),

@@ -9,9 +9,9 @@ use crate::world::{Reader, kind};
 
 /// What may still change without any action of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outlook {
+pub enum Pending {
     /// Nothing: blocked keys stay blocked.
-    Still,
+    Nothing,
     /// A catalog cannot be read, and may or may not become readable.
     Catalog,
     /// An operation is in progress, and ends within bounded time.
@@ -20,9 +20,9 @@ pub enum Outlook {
 
 impl Planner {
     /// Returns what may still change, over all keys.
-    pub fn outlook(&self) -> Outlook {
-        let outlooks = self.reasons.keys().map(|key| self.outlook_of(key, &mut BTreeSet::new()));
-        outlooks.max().unwrap_or(Outlook::Still)
+    pub fn pending(&self) -> Pending {
+        let all = self.reasons.keys().map(|key| self.pending_for(key, &mut BTreeSet::new()));
+        all.max().unwrap_or(Pending::Nothing)
     }
 
     /// Returns the reasons that are not settled, by key.
@@ -34,21 +34,21 @@ impl Planner {
 
     /// Returns what may still change for one key. A key that waits for another makes progress when that one does. `seen` are the keys that
     /// wait for this one, to detect cycles.
-    fn outlook_of(&self, key: &Key, seen: &mut BTreeSet<Key>) -> Outlook {
+    fn pending_for(&self, key: &Key, seen: &mut BTreeSet<Key>) -> Pending {
         if !seen.insert(key.clone()) {
-            return Outlook::Still;
+            return Pending::Nothing;
         }
-        let outlook = |reason: &Reason| match reason.waits_for() {
-            Wait::Nothing | Wait::Change => Outlook::Still,
+        let pending = |reason: &Reason| match reason.waits_for() {
+            Wait::Nothing | Wait::Change => Pending::Nothing,
             // It has timed out before, and is only retried.
-            Wait::Progress if self.overdue.contains(key) => Outlook::Still,
-            Wait::Progress => Outlook::Progress,
-            Wait::Catalog => Outlook::Catalog,
+            Wait::Progress if self.overdue.contains(key) => Pending::Nothing,
+            Wait::Progress => Pending::Progress,
+            Wait::Catalog => Pending::Catalog,
             Wait::Csv { namespace, name } => {
-                self.outlook_of(&Key::new(Controller::ClusterServiceVersion, namespace, name), seen)
+                self.pending_for(&Key::new(Controller::ClusterServiceVersion, namespace, name), seen)
             }
         };
-        self.reasons.get(key).into_iter().flatten().map(outlook).max().unwrap_or(Outlook::Still)
+        self.reasons.get(key).into_iter().flatten().map(pending).max().unwrap_or(Pending::Nothing)
     }
 
     /// Notes that the installation of a ClusterServiceVersion has timed out. OLM then retries it without end.
@@ -118,15 +118,15 @@ mod tests {
         })
     }
 
-    fn outlook(lists: &[&[(&str, Reason)]]) -> Outlook {
-        outlook_after(lists, |_| false, &[])
+    fn pending(lists: &[&[(&str, Reason)]]) -> Pending {
+        pending_after(lists, |_| false, &[])
     }
 
-    fn outlook_after(
+    fn pending_after(
         before: &[&[(&str, Reason)]],
         between: impl Fn(&mut Planner) -> bool,
         after: &[&[(&str, Reason)]],
-    ) -> Outlook {
+    ) -> Pending {
         let reasons: Arc<Mutex<Vec<(String, Reason)>>> = Arc::default();
         let planned = reasons.clone();
         let mut planner = Planner::with(Arc::new(move |reader, key: &Key, _| {
@@ -149,40 +149,40 @@ mod tests {
             planner.observe(Event::Learned(FactKey::ServerVersion, Some(Fact::ServerVersion(turn.to_string()))));
             assert_eq!(planner.next(Timestamp::UNIX_EPOCH), None);
         }
-        planner.outlook()
+        planner.pending()
     }
 
     #[test]
     fn operations_in_progress_are_awaited_and_blocked_ones_are_not() {
-        assert_eq!(outlook(&[&[]]), Outlook::Still);
-        assert_eq!(outlook(&[&[("rose.v1", misses("rose.v1"))]]), Outlook::Still);
+        assert_eq!(pending(&[&[]]), Pending::Nothing);
+        assert_eq!(pending(&[&[("rose.v1", misses("rose.v1"))]]), Pending::Nothing);
         let both = [("rose.v1", unhealthy("rose.v1")), ("rose.v2", misses("rose.v2"))];
-        assert_eq!(outlook(&[&both]), Outlook::Progress);
+        assert_eq!(pending(&[&both]), Pending::Progress);
     }
 
     #[test]
     fn a_key_that_waits_for_a_blocked_one_is_blocked() {
         let upgrade = |new: Reason| [("rose.v1", waits("rose.v1", "rose.v2")), ("rose.v2", new)];
-        assert_eq!(outlook(&[&upgrade(misses("rose.v2"))]), Outlook::Still);
-        assert_eq!(outlook(&[&upgrade(unhealthy("rose.v2"))]), Outlook::Progress);
-        assert_eq!(outlook(&[&upgrade(waits("rose.v2", "rose.v1"))]), Outlook::Still, "a cycle");
-        assert_eq!(outlook(&[&[("rose.v2", waits("rose.v2", "rose.v1"))]]), Outlook::Still, "it blocks the upgrade");
+        assert_eq!(pending(&[&upgrade(misses("rose.v2"))]), Pending::Nothing);
+        assert_eq!(pending(&[&upgrade(unhealthy("rose.v2"))]), Pending::Progress);
+        assert_eq!(pending(&[&upgrade(waits("rose.v2", "rose.v1"))]), Pending::Nothing, "a cycle");
+        assert_eq!(pending(&[&[("rose.v2", waits("rose.v2", "rose.v1"))]]), Pending::Nothing, "it blocks the upgrade");
     }
 
     #[test]
     fn an_unavailable_catalog_is_awaited_unless_its_content_is_known() {
-        assert_eq!(outlook(&[&[("market", away(false))]]), Outlook::Catalog);
-        assert_eq!(outlook(&[&[("market", away(true))]]), Outlook::Still);
+        assert_eq!(pending(&[&[("market", away(false))]]), Pending::Catalog);
+        assert_eq!(pending(&[&[("market", away(true))]]), Pending::Nothing);
         let both = [("market", away(false)), ("rose.v1", unhealthy("rose.v1"))];
-        assert_eq!(outlook(&[&both]), Outlook::Progress);
+        assert_eq!(pending(&[&both]), Pending::Progress);
     }
 
     #[test]
     fn an_installation_that_timed_out_is_not_awaited_again_until_it_succeeds() {
         let (installing, timeout) = ([("rose.v1", unhealthy("rose.v1"))], [("rose.v1", failed("rose.v1"))]);
-        assert_eq!(outlook(&[&installing, &timeout, &installing]), Outlook::Still);
-        assert_eq!(outlook(&[&installing, &timeout, &[], &installing]), Outlook::Still, "between two attempts");
+        assert_eq!(pending(&[&installing, &timeout, &installing]), Pending::Nothing);
+        assert_eq!(pending(&[&installing, &timeout, &[], &installing]), Pending::Nothing, "between two attempts");
         let succeeded = |planner: &mut Planner| planner.observe(Event::Applied(csv("rose.v1", "2", "Succeeded")));
-        assert_eq!(outlook_after(&[&installing, &timeout], succeeded, &[&[], &installing]), Outlook::Progress);
+        assert_eq!(pending_after(&[&installing, &timeout], succeeded, &[&[], &installing]), Pending::Progress);
     }
 }

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::apply::{self, Outcome, Together};
 use super::optional::{self, Skipped};
+use super::step::{self, Outcome, ParallelGroup};
 use super::{Refusal, crd};
 use crate::api::install_plan::{InstallPlan, Step, StepStatus};
 use crate::plan::{Account, Action, Question};
@@ -56,7 +56,7 @@ struct Planned {
     step: usize,
     action: Action,
     after: &'static str,
-    together: Option<Together>,
+    parallel_group: Option<ParallelGroup>,
     blind: bool,
     optional: bool,
     warning: Option<String>,
@@ -105,8 +105,8 @@ impl Pass {
             }
             let kind = Step::new(step).kind().to_owned();
             let outcome = match kind.as_str() {
-                apply::CRD => crd::step(world, plan, step, now),
-                _ => apply::step(world, plan, step, &csvs_to_come, is_optional),
+                step::CRD => crd::outcome(world, plan, step, now),
+                _ => step::outcome(world, plan, step, &csvs_to_come, is_optional),
             };
             match outcome {
                 Outcome::Done(status) => step["status"] = status.into(),
@@ -123,11 +123,11 @@ impl Pass {
                         found.waits.get_or_insert_with(|| crd::waiting(step));
                     }
                     // As in OLM, definitions are written with the controllers' own rights.
-                    let account = account.filter(|_| kind != apply::CRD);
+                    let account = account.filter(|_| kind != step::CRD);
                     let action = action.with_rights_of(account);
-                    let together = apply::together(world, step, is_optional);
+                    let parallel_group = step::parallel_group(world, step, is_optional);
                     let planned =
-                        Planned { step: index, action, after, together, blind, optional: is_optional, warning };
+                        Planned { step: index, action, after, parallel_group, blind, optional: is_optional, warning };
                     found.planned.push(planned);
                 }
                 Outcome::Ask(question) => {
@@ -168,7 +168,7 @@ fn asked(question: &Question) -> String {
 impl Found {
     fn pass(self, mut steps: Vec<Value>, world: &Reader<'_>, refusals: &[Refusal]) -> Pass {
         let refusal_of = |p: &Planned| {
-            let refusal = apply::refusal_of(&p.action, refusals)?;
+            let refusal = step::refusal_of(&p.action, refusals)?;
             let is_settling = p.optional && optional::is_settling(world, &steps[p.step], refusal);
             (!refusal.is_stale() && !is_settling).then_some(refusal)
         };
@@ -180,12 +180,12 @@ impl Found {
         // Blind actions are sent only together with the write of the status that records them.
         let waiting = waits.is_some() && error.is_none();
         let (mut actions, mut warnings) = (Batches::default(), Vec::new());
-        for Planned { step, action, after, together, blind, warning, .. } in planned {
+        for Planned { step, action, after, parallel_group, blind, warning, .. } in planned {
             if blind && waiting {
                 continue;
             }
             steps[step]["status"] = after.into();
-            actions.push(together, action);
+            actions.push(parallel_group, action);
             warnings.extend(warning);
         }
         let mut actions = actions.end();
@@ -202,23 +202,25 @@ impl Found {
 
     fn refused(self, mut steps: Vec<Value>, at: usize, refusal: &Refusal) -> Pass {
         let Self { planned, skipped, .. } = self;
-        let Planned { step, together, .. } = planned[at];
-        let message = apply::refusal(&steps[step], refusal);
+        let Planned { step, parallel_group, .. } = planned[at];
+        let message = step::refusal(&steps[step], refusal);
         let (is_final, attempts) = (!refusal.status.is_forbidden(), refusal.attempts);
         let error = Error { message, step, is_final, attempts, again: Some(refusal.retry_at) };
         // The start of the batch of the refused action.
-        let before = planned[..at].iter().rposition(|p| together.is_none() || p.together != together);
+        let before = planned[..at].iter().rposition(|p| parallel_group.is_none() || p.parallel_group != parallel_group);
         let batch = before.map_or(0, |last| last + 1);
         let (mut actions, mut retry, mut warnings) = (Batches::default(), Batches::default(), Vec::new());
-        for (index, Planned { step, action, after, together, blind, warning, .. }) in planned.into_iter().enumerate() {
+        for (index, Planned { step, action, after, parallel_group, blind, warning, .. }) in
+            planned.into_iter().enumerate()
+        {
             if blind && index < batch {
                 // It has succeeded, because otherwise the refused action would not have been tried.
                 steps[step]["status"] = after.into();
                 warnings.extend(warning);
             } else if blind || index >= at {
-                retry.push(together, action);
+                retry.push(parallel_group, action);
             } else {
-                actions.push(together, action);
+                actions.push(parallel_group, action);
             }
         }
         let (actions, retry) = (actions.end(), retry.end());
@@ -228,19 +230,19 @@ impl Found {
 
 /// Actions in their order, in batches of actions that may be executed concurrently.
 #[derive(Default)]
-struct Batches(Vec<(Option<Together>, Vec<Action>)>);
+struct Batches(Vec<(Option<ParallelGroup>, Vec<Action>)>);
 
 impl Batches {
-    fn push(&mut self, together: Option<Together>, action: Action) {
+    fn push(&mut self, parallel_group: Option<ParallelGroup>, action: Action) {
         match self.0.last_mut() {
-            Some((last, batch)) if together.is_some() && *last == together => batch.push(action),
-            _ => self.0.push((together, vec![action])),
+            Some((last, batch)) if parallel_group.is_some() && *last == parallel_group => batch.push(action),
+            _ => self.0.push((parallel_group, vec![action])),
         }
     }
 
     fn end(self) -> Vec<Vec<Action>> {
         let in_two = |(_, batch): (_, Vec<Action>)| {
-            let (after, before): (Vec<_>, Vec<_>) = batch.into_iter().partition(apply::refers);
+            let (after, before): (Vec<_>, Vec<_>) = batch.into_iter().partition(step::refers);
             [before, after]
         };
         self.0.into_iter().flat_map(in_two).filter(|batch| !batch.is_empty()).collect()

@@ -1,13 +1,13 @@
-//! The variable that an engine guesses next: the one that took part in most of the latest conflicts.
+//! The variable that an engine decides next: the one that took part in most of the latest conflicts.
 
-/// A heap of variables by their heat. The order among equals and the growth of heat are those of OLM's engine.
+/// A heap of variables by their activity. The order among equals and the growth of activity are those of OLM's engine.
 #[derive(Debug)]
-pub(super) struct Heat {
+pub(super) struct BranchingHeuristic {
     heap: Vec<usize>,
     place: Vec<Option<usize>>,
     activity: Vec<f64>,
-    /// The value to guess: the last one, or the one in more clauses.
-    guess: Vec<bool>,
+    /// The value to try: the last one, or the one in more clauses.
+    first_value: Vec<bool>,
     increment: f64,
     conflicts: f64,
     most_decay: f64,
@@ -20,13 +20,13 @@ const FIRST_DECAY: f64 = 0.935;
 const LAST_DECAY: f64 = 0.9875;
 const INERTIA: f64 = 0.9999;
 
-impl Default for Heat {
+impl Default for BranchingHeuristic {
     fn default() -> Self {
         Self {
             heap: Vec::new(),
             place: vec![None; 130],
             activity: vec![0.0; 130],
-            guess: vec![true; 130],
+            first_value: vec![true; 130],
             increment: 1.0,
             conflicts: 0.0,
             most_decay: FIRST_DECAY,
@@ -34,24 +34,24 @@ impl Default for Heat {
     }
 }
 
-impl Heat {
-    /// Adds variables below `top`, all of which can be guessed.
+impl BranchingHeuristic {
+    /// Adds variables below `top`, all of which can be decided.
     pub(super) fn grow(&mut self, top: usize) {
         for variable in self.place.len()..=top {
             self.place.push(Some(self.heap.len()));
             self.heap.push(variable);
         }
         self.activity.resize(top + 1, 0.0);
-        self.guess.resize(top + 1, true);
+        self.first_value.resize(top + 1, true);
         let end = self.heap.len();
         for at in (0..end / 2).rev() {
             self.down(at);
         }
     }
 
-    /// Returns a variable to the heap, with the value to guess.
+    /// Returns a variable to the heap, with the value to try.
     pub(super) fn push(&mut self, variable: usize, value: bool) {
-        self.guess[variable] = value;
+        self.first_value[variable] = value;
         if self.place[variable].is_none() {
             self.place[variable] = Some(self.heap.len());
             self.heap.push(variable);
@@ -59,12 +59,12 @@ impl Heat {
         }
     }
 
-    /// Sets the value to guess first.
+    /// Sets the value to try first.
     pub(super) fn prefer(&mut self, variable: usize, value: bool) {
-        self.guess[variable] = value;
+        self.first_value[variable] = value;
     }
 
-    /// Removes and returns the hottest unassigned variable, and the value to guess.
+    /// Removes and returns the most active unassigned variable, and the value to try.
     pub(super) fn pop(&mut self, is_open: impl Fn(usize) -> bool) -> Option<(usize, bool)> {
         loop {
             let last = self.heap.len().checked_sub(1)?;
@@ -73,7 +73,7 @@ impl Heat {
             self.down(0);
             self.place[variable] = None;
             if is_open(variable) {
-                return Some((variable, self.guess[variable]));
+                return Some((variable, self.first_value[variable]));
             }
         }
     }
@@ -83,7 +83,7 @@ impl Heat {
         self.heap.iter().any(|v| is_open(*v))
     }
 
-    /// Increases the heat of a variable that took part in a conflict.
+    /// Increases the activity of a variable that took part in a conflict.
     pub(super) fn bump(&mut self, variable: usize) {
         self.activity[variable] += self.increment;
         if let Some(at) = self.place[variable] {

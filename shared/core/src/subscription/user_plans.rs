@@ -6,9 +6,9 @@
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
+use super::available_catalogs::{self, Unusable};
 use super::install::Install;
 use super::installed::Namespace;
-use super::offer::{self, Unusable};
 use super::status::Draft;
 use super::{Group, NamespaceState};
 use crate::api::conditions::Conditions;
@@ -64,8 +64,8 @@ pub(super) fn resolve(
     if missing.is_empty() {
         return failed(plan, &Failure::Error("all that it names is there already".to_owned()), now);
     }
-    let sources = offer::sources(world, settings, namespace, !group.excludes_global);
-    let (catalogs, broken) = match offer::catalogs(&sources, |_| true) {
+    let sources = available_catalogs::sources(world, settings, namespace, !group.excludes_global);
+    let (catalogs, broken) = match available_catalogs::catalogs(&sources, |_| true) {
         Ok(catalogs) => catalogs,
         Err(Unusable::NotYet(reasons)) => return Plan { reasons, ..Plan::nothing() },
         Err(Unusable::Broken(failure)) => return failed(plan, &failure, now),

@@ -134,7 +134,7 @@ pub(super) const UNKNOWN_SCOPE: &str = "cannot find out whether objects of this 
 /// Groups of steps that are independent of each other. All other steps are executed in order, as in OLM: steps after a refusal are not
 /// started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Together {
+pub(super) enum ParallelGroup {
     /// Steps that define APIs.
     Definitions,
     /// Steps that need at most a ClusterServiceVersion, and APIs that are served.
@@ -142,18 +142,20 @@ pub(super) enum Together {
 }
 
 /// Returns the group of steps that may be executed concurrently with this one.
-pub(super) fn together(world: &Reader<'_>, step: &Value, optional: bool) -> Option<Together> {
+pub(super) fn parallel_group(world: &Reader<'_>, step: &Value, optional: bool) -> Option<ParallelGroup> {
     let gvk = gvk(step);
     match gvk.kind.as_str() {
         "ClusterServiceVersion" | "Subscription" => None,
-        CRD => (gvk.version == "v1").then_some(Together::Definitions),
-        _ if optional => Some(Together::Objects),
+        CRD => (gvk.version == "v1").then_some(ParallelGroup::Definitions),
+        _ if optional => Some(ParallelGroup::Objects),
         // A bundle may contain versions that the cluster does not serve.
-        "PodDisruptionBudget" | "NetworkPolicy" | "PriorityClass" => (gvk.version == "v1").then_some(Together::Objects),
-        _ if handling(&gvk.kind).is_some_and(|(_, _, carried)| carried) => {
-            served_since(world, step).map(|_| Together::Objects)
+        "PodDisruptionBudget" | "NetworkPolicy" | "PriorityClass" => {
+            (gvk.version == "v1").then_some(ParallelGroup::Objects)
         }
-        _ => Some(Together::Objects),
+        _ if handling(&gvk.kind).is_some_and(|(_, _, carried)| carried) => {
+            served_since(world, step).map(|_| ParallelGroup::Objects)
+        }
+        _ => Some(ParallelGroup::Objects),
     }
 }
 
@@ -172,13 +174,13 @@ pub(super) fn served_since(world: &Reader<'_>, step: &Value) -> Option<Timestamp
 /// Returns the kind of a step's object. For kinds that OLM has types for, OLM writes its own type, whatever group and version the step names;
 /// the only exception are optional objects of another group.
 pub fn gvk(step: &Value) -> Gvk {
-    let said = said(step);
-    if Step::new(step).is_optional() && may_be_optional(&said) {
-        return said;
+    let declared = declared_gvk(step);
+    if Step::new(step).is_optional() && may_be_optional(&declared) {
+        return declared;
     }
-    match own_type(&said.kind) {
-        Some((group, version)) => Gvk::new(group, version, &said.kind),
-        None => said,
+    match own_type(&declared.kind) {
+        Some((group, version)) => Gvk::new(group, version, &declared.kind),
+        None => declared,
     }
 }
 
@@ -204,7 +206,7 @@ struct TypeMeta {
 }
 
 /// Returns the kind that a step names. As in OLM, group and version are those of the manifest, because other programs write incomplete steps.
-fn said(step: &Value) -> Gvk {
+fn declared_gvk(step: &Value) -> Gvk {
     let [group, version, kind] = ["group", "version", "kind"].map(|key| object::text(step, &["resource", key]));
     let manifest: TypeMeta = serde_json::from_str(Step::new(step).manifest()).unwrap_or_default();
     let in_manifest = Gvk::from_api_version(&manifest.api_version, &manifest.kind);
@@ -248,7 +250,7 @@ pub(super) fn is_made_by(world: &Reader<'_>, plan: &Value, step: &Value, object:
 
 /// Returns the outcome of a step for any kind except CustomResourceDefinition. `to_come` are the ClusterServiceVersions that are created
 /// before it; `optional` states whether the plan may skip it.
-pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, to_come: &[String], optional: bool) -> Outcome {
+pub(super) fn outcome(world: &Reader<'_>, plan: &Value, step: &Value, to_come: &[String], optional: bool) -> Outcome {
     let gvk = gvk(step);
     // A kind of the same name in another group is not one of OLM's kinds.
     let is_own = own_type(&gvk.kind).is_none_or(|(group, _)| group == gvk.group);
@@ -491,9 +493,9 @@ pub(super) fn refusal_of<'r>(action: &Action, refusals: &'r [Refusal]) -> Option
 
 /// Returns OLM's message for the refusal of a step's action.
 pub(super) fn refusal(step: &Value, refusal: &Refusal) -> String {
-    let (gvk, name, said) = (said(step), name(step), &refusal.status.message);
+    let (gvk, name, message) = (declared_gvk(step), name(step), &refusal.status.message);
     let kind = Step::new(step).kind();
-    let no_namespace = said.starts_with("namespaces ");
+    let no_namespace = message.starts_with("namespaces ");
     let unknown_kind = refusal.status.is_not_found() && refusal.verb == Verb::Create && !no_namespace;
     if unknown_kind || refusal.status.is_not_found() && gvk.version == "v1beta1" {
         return format!(
@@ -506,7 +508,7 @@ pub(super) fn refusal(step: &Value, refusal: &Refusal) -> String {
     }
     let did = if refusal.verb == Verb::Create { "creating" } else { "updating" };
     let what = match kind {
-        "CustomResourceDefinition" => return said.clone(),
+        "CustomResourceDefinition" => return message.clone(),
         "ClusterServiceVersion" => format!("error {did} csv {name}"),
         "Service" => format!("error updating service: {name}"),
         "ConfigMap" => format!("error updating configmap: {name}"),
@@ -517,5 +519,5 @@ pub(super) fn refusal(step: &Value, refusal: &Refusal) -> String {
         }
         _ => format!("error {did} unstructured object {name}"),
     };
-    format!("{what}: {said}")
+    format!("{what}: {message}")
 }

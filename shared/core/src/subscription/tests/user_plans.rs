@@ -117,7 +117,8 @@ fn unfinished_plans_are_not_deleted() {
     ] {
         let mine = aged("mine", second, phase, None);
         let plans: Vec<&Value> = others.iter().chain([&mine]).collect();
-        let deleted: Vec<String> = super::super::collect(&plans, &[]).iter().map(|a| a.target().name).collect();
+        let deleted: Vec<String> =
+            super::super::delete_old_plans(&plans, &[]).iter().map(|a| a.target().name).collect();
         assert_eq!(deleted, expected, "{phase} {second}");
     }
 }

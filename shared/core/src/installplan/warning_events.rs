@@ -11,7 +11,7 @@ use crate::plan::{Action, Emit};
 const REASON: &str = "AppliedWithWarnings";
 
 /// Returns the Event about the step of an InstallPlan that an action belongs to; `None` if it belongs to no step, or there are no warnings.
-pub fn warned(plan: &Value, action: &Action, warnings: &[String]) -> Option<Emit> {
+pub fn warning_event(plan: &Value, action: &Action, warnings: &[String]) -> Option<Emit> {
     if warnings.is_empty() {
         return None;
     }
@@ -85,7 +85,7 @@ mod tests {
         let warnings = ["it is deprecated".to_owned(), "and useless".to_owned()];
         let account = Account { namespace: "garden".to_owned(), name: "gardener".to_owned() };
         let budget = Action::As(account, Box::new(made("policy/v1beta1", "PodDisruptionBudget", "rose")));
-        let emit = warned(&plan(), &budget, &warnings).unwrap();
+        let emit = warning_event(&plan(), &budget, &warnings).unwrap();
         assert_eq!(
             emit.message,
             "2 warning(s) generated during installation of operator \"rose.v1\" (PodDisruptionBudget \"rose\"): it is deprecated, and useless"
@@ -99,7 +99,7 @@ mod tests {
                 "name": "install-abcde", "uid": "u", "resourceVersion": "7", "fieldPath": "status.plan[1]",
             })
         );
-        let secret = warned(&plan(), &made("v1", "Secret", "thorn\"s"), &warnings[..1]).unwrap();
+        let secret = warning_event(&plan(), &made("v1", "Secret", "thorn\"s"), &warnings[..1]).unwrap();
         assert_eq!(
             secret.message,
             "1 warning(s) generated during operator installation (BundleSecret \"thorn\\\"s\"): it is deprecated"
@@ -109,9 +109,12 @@ mod tests {
     #[test]
     fn warnings_about_other_objects_are_not_reported() {
         let warnings = ["w".to_owned()];
-        assert_eq!(warned(&plan(), &made("v1", "Secret", "other"), &warnings), None);
-        assert_eq!(warned(&plan(), &made("other.example.com/v1", "PodDisruptionBudget", "rose"), &warnings), None);
-        assert_eq!(warned(&plan(), &made("policy/v1", "PodDisruptionBudget", "rose"), &[]), None);
-        assert_eq!(warned(&plan(), &Action::UpdateStatus(plan()), &warnings), None);
+        assert_eq!(warning_event(&plan(), &made("v1", "Secret", "other"), &warnings), None);
+        assert_eq!(
+            warning_event(&plan(), &made("other.example.com/v1", "PodDisruptionBudget", "rose"), &warnings),
+            None
+        );
+        assert_eq!(warning_event(&plan(), &made("policy/v1", "PodDisruptionBudget", "rose"), &[]), None);
+        assert_eq!(warning_event(&plan(), &Action::UpdateStatus(plan()), &warnings), None);
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn is_lack_of_rights(refusal: &Status) -> bool {
 /// Data that could not be read and is therefore unknown.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Gap {
+pub struct ReadFailure {
     /// `list`, `get` or `read`.
     pub verb: &'static str,
     /// `secrets`, `installplans.operators.coreos.com`; or the kind of a single object.
@@ -49,8 +49,8 @@ pub struct Gap {
     pub is_namespaced: bool,
 }
 
-impl Gap {
-    /// Returns the gap of a list.
+impl ReadFailure {
+    /// Returns the read failure of a list.
     pub(super) fn list(kind: &Kind, namespace: &str, refusal: &Status) -> Self {
         Self {
             verb: "list",
@@ -64,7 +64,7 @@ impl Gap {
         }
     }
 
-    /// Returns the gap of an object that exists and cannot be decoded.
+    /// Returns the read failure of an object that exists and cannot be decoded.
     pub(super) fn unreadable(kind: &Kind, object: &Unreadable) -> Self {
         Self {
             verb: UNREADABLE,
@@ -117,7 +117,7 @@ impl Gap {
         (*verb == "list" && !resource.contains(' ')).then_some(RequestError { place, ..error })
     }
 
-    /// Returns the gap of a single object.
+    /// Returns the read failure of a single object.
     pub(crate) fn get(target: &ObjectRef, refusal: &Status) -> Self {
         let ObjectRef { gvk, namespace, name } = target;
         let resource = if gvk.group.is_empty() { gvk.kind.clone() } else { format!("{}.{}", gvk.kind, gvk.group) };
@@ -133,7 +133,7 @@ impl Gap {
         }
     }
 
-    /// Returns the gap of discovery.
+    /// Returns the read failure of discovery.
     pub(super) fn discovery(refusal: &Status) -> Self {
         Self {
             verb: "list",
@@ -147,7 +147,7 @@ impl Gap {
         }
     }
 
-    /// Returns the gap of the kinds of a group version.
+    /// Returns the read failure of the kinds of a group version.
     pub(super) fn stale(group: &str, version: &str) -> Self {
         Self {
             verb: "list",
@@ -161,7 +161,7 @@ impl Gap {
         }
     }
 
-    /// Returns the gap of the content of a catalog.
+    /// Returns the read failure of the content of a catalog.
     pub(super) fn catalog(namespace: &str, name: &str, message: String) -> Self {
         Self {
             verb: "get",
@@ -176,7 +176,7 @@ impl Gap {
     }
 }
 
-impl fmt::Display for Gap {
+impl fmt::Display for ReadFailure {
     /// `not allowed to list secrets in namespace garden`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { verb, resource, namespace, name, forbidden, message, .. } = self;
