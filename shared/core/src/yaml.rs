@@ -123,9 +123,13 @@ impl Document<'_> {
 
     /// Returns the line of a part of the document in the whole text; for a missing part, that of its parent.
     pub fn line_of(&self, path: &[Step]) -> usize {
-        let Some(outline) = outline::outline(self.text) else { return self.line };
+        outline::outline(self.text).map_or(self.line, |outline| self.line_in(&outline, path))
+    }
+
+    /// Does the same with the outline of the document's text, which can be used for several parts.
+    pub(crate) fn line_in(&self, outline: &outline::Node, path: &[Step]) -> usize {
         let mut at = outline.range.start;
-        let mut node = &outline;
+        let mut node = outline;
         for step in path {
             let inner = match step {
                 Step::Field(name) => node.entry(name),

@@ -16,6 +16,7 @@ mod read;
 pub mod reference;
 mod render;
 pub mod steps;
+pub mod synthesis;
 #[cfg(test)]
 mod tests;
 mod unpack;

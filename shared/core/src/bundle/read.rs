@@ -2,10 +2,28 @@
 
 use serde_json::Value;
 
+use super::synthesis::{self, MEDIA_TYPE, Metadata, OLM_YAML, read_manifests};
 use super::{Bundle, BundleContent, File, Property, is_csv};
 use crate::api::object::{entries, list, text};
-use crate::finding::Finding;
+use crate::finding::{Finding, Severity};
 use crate::yaml;
+
+/// The files of a `k8s+v1` bundle.
+#[derive(Default)]
+struct PlainFiles {
+    manifests: Vec<File>,
+    olm_yaml: Option<File>,
+}
+
+impl PlainFiles {
+    fn add(&mut self, within: &str, file: &File) {
+        if within == OLM_YAML {
+            self.olm_yaml = Some(file.clone());
+        } else if within.starts_with("manifests/") {
+            self.manifests.push(file.clone());
+        }
+    }
+}
 
 impl Bundle {
     /// Reads a bundle from the files of its directory, whose path is a prefix of every file's path.
@@ -32,6 +50,7 @@ impl Bundle {
     fn collect(path: &str, files: &[File]) -> (Self, Option<Finding>) {
         let mut bundle = Self { path: path.to_owned(), ..Self::default() };
         let mut unreadable = None;
+        let mut plain = PlainFiles::default();
         let mut sorted: Vec<&File> = files.iter().collect();
         sorted.sort_by(|a, b| a.path.cmp(&b.path));
         for file in sorted {
@@ -40,7 +59,9 @@ impl Bundle {
             if name.contains('/') || name.starts_with('.') {
                 continue;
             }
+            plain.add(within, file);
             match (folder, yaml::first(&file.bytes)) {
+                ("metadata", _) if within == OLM_YAML => {}
                 ("manifests", Ok(object)) => bundle.add_object(object),
                 ("metadata", Ok(metadata)) => bundle.add_metadata(&metadata),
                 ("manifests" | "metadata", Err(e)) => {
@@ -49,7 +70,30 @@ impl Bundle {
                 _ => {}
             }
         }
+        if bundle.csv.is_null() && (plain.olm_yaml.is_some() || bundle.annotation("mediatype.v1") == MEDIA_TYPE) {
+            unreadable = bundle.synthesize(&plain);
+        }
         (bundle, unreadable)
+    }
+
+    /// Takes the objects from plain manifests. Returns the first error, with the number of the others.
+    fn synthesize(&mut self, plain: &PlainFiles) -> Option<Finding> {
+        let (manifests, mut findings) = read_manifests(&plain.manifests);
+        let synthesis = synthesis::synthesize(&manifests, &Metadata::read(plain.olm_yaml.as_ref()), &());
+        findings.extend(synthesis.findings);
+        let mut errors = findings.into_iter().filter(|finding| finding.severity == Severity::Error);
+        if let Some(first) = errors.next() {
+            self.objects.clear();
+            let others = errors.count();
+            return Some(if others == 0 {
+                first
+            } else {
+                Finding { message: format!("{} (and {others} more errors)", first.message), ..first }
+            });
+        }
+        self.objects = [vec![synthesis.csv.clone()], synthesis.objects].concat();
+        self.csv = synthesis.csv;
+        None
     }
 
     fn add_object(&mut self, object: Value) {

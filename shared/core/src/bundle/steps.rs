@@ -31,6 +31,36 @@ pub struct BundleSource<'a> {
     pub replaces: &'a str,
 }
 
+/// The kinds that a step can carry, of any group (olm-behaviour/installplan.md#steps).
+const SUPPORTED: [&str; 21] = [
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ClusterServiceVersion",
+    "ConfigMap",
+    "ConsoleCLIDownload",
+    "ConsoleLink",
+    "ConsolePlugin",
+    "ConsoleQuickStart",
+    "ConsoleYAMLSample",
+    "CustomResourceDefinition",
+    "NetworkPolicy",
+    "PodDisruptionBudget",
+    "PriorityClass",
+    "PrometheusRule",
+    "Role",
+    "RoleBinding",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+    "ServiceMonitor",
+    "VerticalPodAutoscaler",
+];
+
+/// Returns whether a step can carry objects of a kind.
+pub(crate) fn is_supported(kind: &str) -> bool {
+    SUPPORTED.contains(&kind)
+}
+
 /// Why a bundle cannot be converted to steps, in OLM's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]

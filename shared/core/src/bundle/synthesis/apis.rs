@@ -1,0 +1,201 @@
+//! Provided and required APIs, from CustomResourceDefinitions, APIServices and the operator's rules (seed "Inferrable").
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::Work;
+use super::account::Destination;
+use super::metadata::Metadata;
+use super::rights::BoundRule;
+use super::serving::ServedGroup;
+use crate::api::kinds::API_EXTENSIONS;
+use crate::api::object::{self, Gvk, at, list, text};
+use crate::bundle::crd_apis;
+use crate::finding::Finding;
+
+/// API groups that Kubernetes serves, beside those that end in `.k8s.io`.
+const NATIVE_GROUPS: [&str; 6] = ["", "apps", "autoscaling", "batch", "extensions", "policy"];
+
+/// Maximum number of resources that the rules of an operator name. More than any cluster serves.
+const MOST_RESOURCES: usize = 10_000;
+
+/// The kinds behind the plural names of rules that a cluster, a catalog or a person knows.
+pub trait KnownApis {
+    /// Returns the preferred version and the kind of a resource of an API group.
+    fn find(&self, group: &str, resource: &str) -> Option<Gvk>;
+}
+
+impl KnownApis for () {
+    fn find(&self, _: &str, _: &str) -> Option<Gvk> {
+        None
+    }
+}
+
+/// Returns whether Kubernetes itself serves an API group.
+fn is_native(group: &str) -> bool {
+    NATIVE_GROUPS.contains(&group) || group.ends_with(".k8s.io")
+}
+
+/// Writes the provided and required APIs.
+pub(super) fn infer(
+    work: &mut Work<'_>,
+    rules: &[BoundRule<'_>],
+    served: &[ServedGroup],
+    metadata: &Metadata,
+    known: &dyn KnownApis,
+) {
+    let provided = provided_definitions(work, metadata);
+    refuse_wildcards(work, rules);
+    let used = used_resources(rules);
+    provided_services(work, served, &used, metadata, known);
+    let mut required: BTreeMap<String, Gvk> = metadata.required().into_iter().collect();
+    for Used { group, resource, place, is_optional } in used {
+        let is_provided = provided.contains(group) || served.iter().any(|served| served.group == group);
+        if is_native(group)
+            || is_provided
+            || is_optional
+            || required.iter().any(|(name, _)| *name == format!("{resource}.{group}"))
+        {
+            continue;
+        }
+        match known.find(group, resource) {
+            Some(gvk) => {
+                required.insert(format!("{resource}.{group}"), gvk);
+            }
+            None => {
+                let finding = Finding::new(
+                    "unknown-kind",
+                    format!("requires the API {resource}.{group}, whose kind and version the bundle does not state"),
+                )
+                .hint(format!(
+                    "state them under requiredAPIs in metadata/olm.yaml, look them up with --context or --catalog, or annotate the binding with {}=optional",
+                    super::rights::DEPENDENCY
+                ));
+                if let Some((number, rule)) = place {
+                    work.report(number, &["rules", &rule.to_string()], finding);
+                }
+            }
+        }
+    }
+    for (name, gvk) in required {
+        let entry = json!({ "name": name, "version": gvk.version, "kind": gvk.kind });
+        work.push(&["spec", "customresourcedefinitions", "required"], entry);
+    }
+}
+
+/// Writes each version of each CustomResourceDefinition, and returns their API groups.
+fn provided_definitions<'a>(work: &mut Work<'a>, metadata: &Metadata) -> BTreeSet<&'a str> {
+    let mut groups = BTreeSet::new();
+    for (number, manifest) in work.of_kind(API_EXTENSIONS, "CustomResourceDefinition") {
+        groups.insert(text(&manifest.object, &["spec", "group"]));
+        for gvk in crd_apis(&manifest.object) {
+            let mut entry = metadata.description_of(&gvk, Some(&manifest.object));
+            entry.insert("name".to_owned(), object::name(&manifest.object).into());
+            entry.insert("version".to_owned(), gvk.version.into());
+            entry.insert("kind".to_owned(), gvk.kind.into());
+            let field = work.push(&["spec", "customresourcedefinitions", "owned"], Value::Object(entry));
+            work.project(number, field);
+        }
+        work.record(number, Destination::Bundle);
+    }
+    groups
+}
+
+/// Writes each kind of each APIService. An APIService states no kinds: they come from olm.yaml, else from the rules.
+fn provided_services(
+    work: &mut Work<'_>,
+    served: &[ServedGroup],
+    used: &[Used<'_>],
+    metadata: &Metadata,
+    known: &dyn KnownApis,
+) {
+    for ServedGroup { number, group, version, endpoint } in served {
+        let mut kinds: Vec<(String, Option<String>)> = metadata.kinds_of(group, version);
+        if kinds.is_empty() {
+            let from_rules = used.iter().filter(|used| used.group == group);
+            let gvks = from_rules.filter_map(|used| {
+                known.find(group, used.resource).map(|gvk| (gvk.kind, Some(used.resource.to_owned())))
+            });
+            kinds = gvks.collect();
+            kinds.sort();
+            kinds.dedup();
+        }
+        if kinds.is_empty() {
+            let finding = Finding::new("unknown-kind", format!("serves {group}/{version}, but the bundle does not state which kinds"))
+                .hint(format!("state each under apis in metadata/olm.yaml: {{group: {group}, version: {version}, kind: …, resource: …}}"));
+            work.report(*number, &["spec"], finding);
+        }
+        for (kind, resource) in kinds {
+            let mut entry: Map<String, Value> = metadata.description_of(&Gvk::new(group, version, &kind), None);
+            entry.extend(endpoint.clone());
+            let plural = resource.unwrap_or_else(|| format!("{}s", kind.to_lowercase()));
+            entry.insert("name".to_owned(), plural.into());
+            entry.insert("group".to_owned(), group.as_str().into());
+            entry.insert("version".to_owned(), version.as_str().into());
+            entry.insert("kind".to_owned(), kind.into());
+            // The description of an APIService has no target port: OLM's Service uses the container's port.
+            if let Some(target) = entry.remove("targetPort").and_then(|target| target.as_i64()) {
+                entry.insert("containerPort".to_owned(), target.into());
+            }
+            let field = work.push(&["spec", "apiservicedefinitions", "owned"], Value::Object(entry));
+            work.project(*number, field);
+        }
+    }
+}
+
+/// A resource that a rule names.
+struct Used<'a> {
+    group: &'a str,
+    resource: &'a str,
+    place: Option<(usize, usize)>,
+    is_optional: bool,
+}
+
+/// Returns the resources of the rules, each once, in their order: optional only if every binding says so.
+fn used_resources<'a>(rules: &[BoundRule<'a>]) -> Vec<Used<'a>> {
+    let mut used: Vec<Used<'a>> = Vec::new();
+    let mut numbers: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for BoundRule { place, rule, is_optional } in rules {
+        for group in list(rule, &["apiGroups"]).iter().filter_map(Value::as_str).filter(|group| *group != "*") {
+            for resource in list(rule, &["resources"]).iter().filter_map(Value::as_str) {
+                // Subresources are served with their resource.
+                let resource = resource.split('/').next().unwrap_or_default();
+                if resource == "*" || resource.is_empty() {
+                    continue;
+                }
+                match numbers.get(&(group, resource)) {
+                    Some(number) => used[*number].is_optional &= is_optional,
+                    None if used.len() >= MOST_RESOURCES => return used,
+                    None => {
+                        numbers.insert((group, resource), used.len());
+                        used.push(Used { group, resource, place: *place, is_optional: *is_optional });
+                    }
+                }
+            }
+        }
+    }
+    used
+}
+
+/// Reports wildcards: which APIs such a rule requires cannot be inferred.
+fn refuse_wildcards(work: &mut Work<'_>, rules: &[BoundRule<'_>]) {
+    for BoundRule { place, rule, .. } in rules {
+        let Some((number, n)) = place else { continue };
+        for field in ["apiGroups", "resources"] {
+            let is_wildcard = |value: &Value| value.as_str().is_some_and(|text| text == "*" || text.starts_with("*/"));
+            if list(rule, &[field]).iter().any(is_wildcard) {
+                let finding = Finding::new("wildcard-rule", format!("grants the operator any of {field} (\"*\")"))
+                    .hint(format!(
+                        "list the {field} that the operator uses; from a wildcard its required APIs cannot be inferred"
+                    ));
+                work.report(*number, &["rules", &n.to_string(), field], finding);
+            }
+        }
+        if !at(rule, &["nonResourceURLs"]).is_null() {
+            // Native APIs: served by every API server. The field nativeAPIs lists kinds, and OLM waits for those, so
+            // URLs are not in it (differences.md).
+            work.project(*number, "spec.install.spec clusterPermissions (nonResourceURLs: native APIs)");
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! What cannot be inferred from manifests: `metadata/olm.yaml`, and annotations of the manifests (seed "Non-Inferrable").
+//!
+//! olm.yaml has the fields of a ClusterServiceVersion's `spec` under the same names, and three of its own: `name`, `apis`
+//! (descriptions and descriptors of provided APIs) and `requiredAPIs`. Where an annotation states the same, olm.yaml applies.
+
+use serde_json::{Map, Value, json};
+
+use super::{Manifest, Work};
+use crate::api::object::{self, Gvk, at, text};
+use crate::bundle::File;
+use crate::finding::Finding;
+use crate::yaml::{self, Document, Step, outline};
+
+/// The file, within the bundle.
+pub const OLM_YAML: &str = "metadata/olm.yaml";
+/// What the annotations of manifests begin with that describe the bundle.
+pub(super) const ANNOTATION_PREFIX: &str = "operators.operatorframework.io.bundle.";
+/// The fields without which no bundle is built (seed "Required Manifests").
+const REQUIRED: [(&str, &str); 4] = [
+    ("name", "the name of the ClusterServiceVersion, as in rose.v1.0.0"),
+    ("version", "the operator's version, as in 1.0.0"),
+    ("minKubeVersion", "the oldest Kubernetes version that the operator supports, as in 1.28.0"),
+    (
+        "installModes",
+        "the list of {type, supported} for OwnNamespace, SingleNamespace, MultiNamespace and AllNamespaces",
+    ),
+];
+/// The modes in which an operator watches namespaces.
+const INSTALL_MODES: [&str; 4] = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
+
+/// The type of a field.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Type {
+    Text,
+    Texts,
+    List,
+    Map,
+    /// A map of strings.
+    Strings,
+    /// Text or a list.
+    Icon,
+}
+
+/// The fields of olm.yaml that become fields of `spec`.
+const FIELDS: [(&str, Type); 18] = [
+    ("version", Type::Text),
+    ("minKubeVersion", Type::Text),
+    ("installModes", Type::List),
+    ("displayName", Type::Text),
+    ("description", Type::Text),
+    ("keywords", Type::Texts),
+    ("maturity", Type::Text),
+    ("maintainers", Type::List),
+    ("provider", Type::Map),
+    ("links", Type::List),
+    ("icon", Type::Icon),
+    ("labels", Type::Strings),
+    ("selector", Type::Map),
+    ("replaces", Type::Text),
+    ("skips", Type::Texts),
+    ("nativeAPIs", Type::List),
+    ("relatedImages", Type::List),
+    ("cleanup", Type::Map),
+];
+/// The other fields of olm.yaml: the name, the ClusterServiceVersion's annotations, and the APIs.
+const OTHER_FIELDS: [(&str, Type); 4] =
+    [("name", Type::Text), ("annotations", Type::Strings), ("apis", Type::List), ("requiredAPIs", Type::List)];
+/// The fields that annotations of a Deployment may state: the end of the annotation's key, and the field.
+const DEPLOYMENT_ANNOTATIONS: [(&str, &str); 8] = [
+    ("display-name", "displayName"),
+    ("description", "description"),
+    ("icon", "icon"),
+    ("keywords", "keywords"),
+    ("links", "links"),
+    ("maintainers", "maintainers"),
+    ("maturity", "maturity"),
+    ("provider", "provider"),
+];
+/// The same for a CustomResourceDefinition; the fields are those of an owned API.
+const DEFINITION_ANNOTATIONS: [(&str, &str); 3] =
+    [("display-name", "displayName"), ("description", "description"), ("descriptors", "descriptors")];
+/// The lists of descriptors, by what their paths begin with in the form with one list.
+const DESCRIPTORS: [(&str, &str); 2] = [("spec", "specDescriptors"), ("status", "statusDescriptors")];
+/// How base64 of an image begins, and its media type.
+const ICONS: [(&str, &str); 5] = [
+    ("iVBOR", "image/png"),
+    ("PHN2Z", "image/svg+xml"),
+    ("PD94b", "image/svg+xml"),
+    ("/9j/", "image/jpeg"),
+    ("R0lGO", "image/gif"),
+];
+
+/// The content of olm.yaml.
+#[derive(Clone, Debug, Default)]
+pub struct Metadata {
+    fields: Map<String, Value>,
+    findings: Vec<Finding>,
+    file: String,
+}
+
+impl Metadata {
+    /// Reads olm.yaml. Without a file, or with one that cannot be read, the fields are missing, which [`super::synthesize`] reports.
+    pub fn read(file: Option<&File>) -> Self {
+        let mut metadata = Self { file: OLM_YAML.to_owned(), ..Self::default() };
+        let Some(file) = file else {
+            metadata.findings.push(
+                Finding::new("no-olm-yaml", "the bundle has no metadata/olm.yaml")
+                    .hint("add it, with name, version, minKubeVersion and installModes"),
+            );
+            return metadata;
+        };
+        metadata.file.clone_from(&file.path);
+        let documents = yaml::documents(&file.bytes);
+        let document = documents.as_ref().ok().and_then(|documents| documents.first().copied());
+        let read = match (&documents, document) {
+            (Err(error), _) => Err(error.clone()),
+            (_, None) => Ok(Value::Null),
+            (_, Some(document)) => document.value(),
+        };
+        match (read, document) {
+            (Err(error), _) => metadata.findings.push(
+                Finding::new("unreadable-file", error.message)
+                    .at(&file.path, error.line)
+                    .hint(error.hint.unwrap_or_default()),
+            ),
+            (Ok(Value::Object(fields)), Some(document)) => {
+                metadata.fields = fields;
+                metadata.repair_flat_shape(document);
+                metadata.check(document);
+            }
+            _ => metadata.missing(0),
+        }
+        metadata
+    }
+
+    /// Returns the name of the ClusterServiceVersion; empty when olm.yaml has none.
+    pub fn name(&self) -> &str {
+        self.fields.get("name").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Understands the shape of the published example, in which fields of `provider`, `maintainers` and `links` are not indented.
+    fn repair_flat_shape(&mut self, document: Document<'_>) {
+        let Some(outline) = outline::outline(document.text) else { return };
+        let outline::Kind::Map { fields, .. } = &outline.kind else { return };
+        let names: Vec<&str> =
+            fields.iter().filter(|(key, _)| key.text() == Some("name")).filter_map(|(_, value)| value.text()).collect();
+        let mut repaired = Vec::new();
+        if let [name, provider] = names[..]
+            && self.fields.get("provider").is_some_and(Value::is_null)
+        {
+            self.fields.insert("name".to_owned(), name.into());
+            self.fields.insert("provider".to_owned(), json!({ "name": provider }));
+            repaired.push("provider");
+        }
+        for (field, part) in [("maintainers", "email"), ("links", "url")] {
+            let lone = self.fields.get(field).and_then(Value::as_array).is_some_and(|list| list.len() == 1);
+            if let Some(value) = self.fields.get(part).cloned().filter(|_| lone) {
+                self.fields.remove(part);
+                if let Some(item) = self.fields.get_mut(field).and_then(|list| list.get_mut(0)) {
+                    item[part] = value;
+                }
+                repaired.push(field);
+            }
+        }
+        if !repaired.is_empty() {
+            let line = document.line_of(&[Step::Field(repaired[0].to_owned())]);
+            let finding =
+                Finding::new("flat-olm-yaml", format!("the fields of {} are not indented", repaired.join(", ")));
+            self.findings.push(finding.warning().at(&self.file, line).hint("indent them below their field"));
+        }
+    }
+
+    /// Checks names, types and required fields.
+    fn check(&mut self, document: Document<'_>) {
+        let line_of = |field: &str| document.line_of(&[Step::Field(field.to_owned())]);
+        let (fields, file) = (&self.fields, self.file.clone());
+        let mut findings = Vec::new();
+        for (name, value) in fields {
+            let known = FIELDS.iter().chain(&OTHER_FIELDS).find(|(known, _)| known == name);
+            let Some((_, of_type)) = known else {
+                let near = FIELDS.iter().chain(&OTHER_FIELDS).map(|(known, _)| *known);
+                let near = near.filter(|known| strsim::damerau_levenshtein(known, name) <= 2).min();
+                let finding = Finding::new("unknown-field", format!("field {name} is unknown, and ignored")).warning();
+                let finding = near.map_or_else(
+                    || finding.clone().hint("remove it"),
+                    |near| finding.clone().hint(format!("did you mean {near}?")),
+                );
+                findings.push(finding.at(&file, line_of(name)));
+                continue;
+            };
+            if let Some(expected) = mismatch(*of_type, value) {
+                let finding = Finding::new("field-type", format!("field {name} must be {expected}"));
+                findings.push(finding.at(&file, line_of(name)));
+            }
+        }
+        let string = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or_default();
+        for field in ["version", "minKubeVersion"] {
+            let value = string(field);
+            if !value.is_empty() && semver::Version::parse(value.trim_start_matches('v')).is_err() {
+                let finding = Finding::new("field-value", format!("{field} {value:?} is no semantic version"));
+                findings.push(
+                    finding
+                        .at(&file, line_of(field))
+                        .hint("write it as MAJOR.MINOR.PATCH, in quotes if YAML reads a number"),
+                );
+            }
+        }
+        let name = string("name");
+        if !crate::api::names::is_subdomain(name) && !name.is_empty() {
+            let finding = Finding::new("field-value", format!("name {name:?} is no name of a Kubernetes object"));
+            findings.push(finding.at(&file, line_of("name")).hint("use lower-case letters, digits, '-' and '.'"));
+        }
+        for (n, mode) in fields.get("installModes").and_then(Value::as_array).into_iter().flatten().enumerate() {
+            let is_known = INSTALL_MODES.contains(&text(mode, &["type"])) && at(mode, &["supported"]).is_boolean();
+            if !is_known {
+                let line = document.line_of(&[Step::Field("installModes".to_owned()), Step::Item(n)]);
+                let finding = Finding::new("field-value", "an install mode must have a type and a boolean supported");
+                findings.push(finding.at(&file, line).hint(format!("the types are {}", INSTALL_MODES.join(", "))));
+            }
+        }
+        self.findings.append(&mut findings);
+        self.missing(document.line);
+    }
+
+    /// Reports the required fields that are missing.
+    fn missing(&mut self, line: usize) {
+        for (field, meaning) in REQUIRED {
+            let value = self.fields.get(field);
+            let is_empty = match value {
+                None | Some(Value::Null) => true,
+                Some(Value::String(text)) => text.is_empty(),
+                Some(Value::Array(items)) => items.is_empty(),
+                Some(_) => false,
+            };
+            if is_empty {
+                let finding = Finding::new("required-field", format!("field {field} is required"));
+                self.findings.push(finding.at(&self.file, line).hint(format!("add {field}: {meaning}")));
+            }
+        }
+    }
+
+    /// Writes everything into the ClusterServiceVersion, with what annotations of the manifests add.
+    pub(super) fn apply(&self, work: &mut Work<'_>) {
+        work.findings.extend(self.findings.iter().cloned());
+        let mut fields = self.fields.clone();
+        for (number, manifest) in work.of_kind("apps", "Deployment") {
+            for (suffix, field) in DEPLOYMENT_ANNOTATIONS {
+                let key = format!("{ANNOTATION_PREFIX}{suffix}");
+                let Some(value) = object::annotation(&manifest.object, &key) else { continue };
+                let of_type =
+                    FIELDS.iter().find(|(name, _)| *name == field).map_or(Type::Text, |(_, of_type)| *of_type);
+                let value = annotation_value(value, of_type);
+                if let Some(expected) = mismatch(of_type, &value) {
+                    let finding = Finding::new("field-type", format!("annotation {key} must be {expected}"));
+                    work.report(number, &["metadata", "annotations", &key], finding);
+                } else if fields.get(field).is_some_and(|other| *other != value) {
+                    conflict(work, number, &key, field);
+                } else {
+                    fields.insert(field.to_owned(), value);
+                }
+            }
+        }
+        let spec = object::map_mut(&mut work.csv, &["spec"]);
+        for (field, of_type) in FIELDS {
+            if let Some(value) =
+                fields.get(field).filter(|value| mismatch(of_type, value).is_none() && !value.is_null())
+            {
+                spec.insert(field.to_owned(), if of_type == Type::Icon { icon(value) } else { value.clone() });
+            }
+        }
+        let metadata = object::map_mut(&mut work.csv, &["metadata"]);
+        metadata.insert("name".to_owned(), self.name().into());
+        if let Some(annotations @ Value::Object(_)) = fields.get("annotations") {
+            metadata.insert("annotations".to_owned(), annotations.clone());
+        }
+        for (number, manifest) in work.of_kind("apiextensions.k8s.io", "CustomResourceDefinition") {
+            let given = self.apis().filter(|api| {
+                text(api, &["group"]) == text(&manifest.object, &["spec", "group"])
+                    && text(api, &["kind"]) == text(&manifest.object, &["spec", "names", "kind"])
+            });
+            for (suffix, field) in DEFINITION_ANNOTATIONS {
+                let key = format!("{ANNOTATION_PREFIX}{suffix}");
+                let annotated = object::annotation(&manifest.object, &key);
+                if annotated.is_some()
+                    && given.clone().any(|api| !at(api, &[field]).is_null() && at(api, &[field]).as_str() != annotated)
+                {
+                    conflict(work, number, &key, &format!("apis[].{field}"));
+                }
+            }
+        }
+    }
+
+    fn apis(&self) -> impl Iterator<Item = &Value> + Clone {
+        self.fields.get("apis").and_then(Value::as_array).into_iter().flatten()
+    }
+
+    /// Returns displayed names, description, resources and descriptors of a provided API, from olm.yaml and its definition's annotations.
+    pub(super) fn description_of(&self, gvk: &Gvk, definition: Option<&Value>) -> Map<String, Value> {
+        let mut description = Map::new();
+        for (suffix, field) in DEFINITION_ANNOTATIONS {
+            let value = definition.and_then(|d| object::annotation(d, &format!("{ANNOTATION_PREFIX}{suffix}")));
+            if let Some(value) = value {
+                let of_type = if field == "descriptors" { Type::List } else { Type::Text };
+                description.insert(field.to_owned(), annotation_value(value, of_type));
+            }
+        }
+        let is_it = |api: &&Value| {
+            let version = text(api, &["version"]);
+            (text(api, &["group"]), text(api, &["kind"])) == (gvk.group.as_str(), gvk.kind.as_str())
+                && (version.is_empty() || version == gvk.version)
+        };
+        for (key, value) in self.apis().filter(is_it).filter_map(Value::as_object).flatten() {
+            if !matches!(key.as_str(), "group" | "version" | "kind" | "resource") {
+                description.insert(key.clone(), value.clone());
+            }
+        }
+        // One list of descriptors with whole paths is the form of annotations.
+        if let Some(Value::Array(descriptors)) = description.remove("descriptors") {
+            for descriptor in descriptors {
+                let path = text(&descriptor, &["path"]).to_owned();
+                let (root, rest) = path.split_once('.').unwrap_or(("spec", &path));
+                let Some((_, field)) = DESCRIPTORS.iter().find(|(of_root, _)| *of_root == root) else { continue };
+                let mut descriptor = descriptor.clone();
+                descriptor["path"] = rest.into();
+                let list = description.entry((*field).to_owned()).or_insert_with(|| json!([]));
+                if let Some(list) = list.as_array_mut() {
+                    list.push(descriptor);
+                }
+            }
+        }
+        description
+    }
+
+    /// Returns the kinds that olm.yaml lists for an API group and version, with their plurals.
+    pub(super) fn kinds_of(&self, group: &str, version: &str) -> Vec<(String, Option<String>)> {
+        let of_group = self.apis().filter(|api| (text(api, &["group"]), text(api, &["version"])) == (group, version));
+        let plural = |api: &Value| Some(text(api, &["resource"]).to_owned()).filter(|plural| !plural.is_empty());
+        of_group
+            .map(|api| (text(api, &["kind"]).to_owned(), plural(api)))
+            .filter(|(kind, _)| !kind.is_empty())
+            .collect()
+    }
+
+    /// Returns the required APIs that olm.yaml lists, with the names of their CustomResourceDefinitions.
+    pub(super) fn required(&self) -> Vec<(String, Gvk)> {
+        let apis = list_of(&self.fields, "requiredAPIs");
+        let required = apis.iter().map(|api| {
+            let gvk = Gvk::new(text(api, &["group"]), text(api, &["version"]), text(api, &["kind"]));
+            let plural = match text(api, &["resource"]) {
+                "" => format!("{}s", gvk.kind.to_lowercase()),
+                plural => plural.to_owned(),
+            };
+            (format!("{plural}.{}", gvk.group), gvk)
+        });
+        required.filter(|(_, gvk)| !gvk.kind.is_empty() && !gvk.version.is_empty()).collect()
+    }
+}
+
+fn list_of<'a>(fields: &'a Map<String, Value>, name: &str) -> &'a [Value] {
+    fields.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn conflict(work: &mut Work<'_>, number: usize, key: &str, field: &str) {
+    let finding =
+        Finding::new("conflicting-metadata", format!("annotation {key} states another {field} than is already given"))
+            .warning()
+            .hint("state it once; olm.yaml applies before annotations, an earlier manifest before a later one");
+    work.report(number, &["metadata", "annotations", key], finding);
+}
+
+/// Returns the value of an annotation: text as it is, lists and maps as YAML. A list of words may be separated by commas.
+fn annotation_value(text: &str, of_type: Type) -> Value {
+    if matches!(of_type, Type::Text | Type::Icon) {
+        return text.into();
+    }
+    match yaml::first(text.as_bytes()) {
+        Ok(Value::String(words)) if of_type == Type::Texts => {
+            words.split(',').map(str::trim).filter(|word| !word.is_empty()).collect()
+        }
+        Ok(Value::String(name)) if of_type == Type::Map => json!({ "name": name }),
+        Ok(value) => value,
+        Err(_) => Value::Null,
+    }
+}
+
+/// Returns what a field must be, if it is something else.
+fn mismatch(of_type: Type, value: &Value) -> Option<&'static str> {
+    let is_text = |value: &Value| value.is_string();
+    let (fits, expected) = match of_type {
+        Type::Text => (value.is_string(), "text, in quotes if YAML reads a number"),
+        Type::Texts => (value.as_array().is_some_and(|items| items.iter().all(is_text)), "a list of texts"),
+        Type::List => (value.is_array(), "a list"),
+        Type::Map => (value.is_object(), "a map"),
+        Type::Strings => (value.as_object().is_some_and(|map| map.values().all(is_text)), "a map of texts"),
+        Type::Icon => {
+            (value.is_string() || value.is_array(), "base64 of an image, or a list of {base64data, mediatype}")
+        }
+    };
+    (!fits && !value.is_null()).then_some(expected)
+}
+
+/// Returns the list of icons of a ClusterServiceVersion: base64 alone gets the media type that its first bytes show.
+fn icon(value: &Value) -> Value {
+    let Some(data) = value.as_str() else { return value.clone() };
+    let data: String = data.split_whitespace().collect();
+    let media_type =
+        ICONS.iter().find(|(start, _)| data.starts_with(start)).map_or("image/png", |(_, of_type)| of_type);
+    json!([{ "base64data": data, "mediatype": media_type }])
+}
+
+/// Returns olm.yaml for manifests that have none: what can be inferred, and what must be filled in as empty fields.
+pub fn propose(manifests: &[Manifest], package: &str, version: &str) -> String {
+    let deployment = manifests.iter().find(|manifest| manifest.is("apps", "Deployment"));
+    let title = deployment.map_or(package, |deployment| object::name(&deployment.object));
+    let modes =
+        INSTALL_MODES.map(|mode| format!("- type: {mode}\n  supported: {}\n", mode == "AllNamespaces")).concat();
+    format!(
+        "name: {package}.v{version}\nversion: \"{version}\"\nminKubeVersion: 1.28.0\ndisplayName: {title}\ninstallModes:\n{modes}"
+    )
+}

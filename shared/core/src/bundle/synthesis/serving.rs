@@ -1,0 +1,380 @@
+//! What Deployments serve to the API server: APIServices, admission and conversion webhooks, with their Services and certificates.
+//!
+//! OLM creates the Service `D-service`, the certificate in Secret `D-service-cert` and the webhook configurations or APIServices
+//! from descriptions in the ClusterServiceVersion (olm-behaviour/csv.md#serving-objects).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::account::Destination;
+use super::workloads::{DEPLOYMENTS, Workload, Workloads};
+use super::{Manifest, Work};
+use crate::api::kinds::{ADMISSION_REGISTRATION, API_EXTENSIONS, API_REGISTRATION};
+use crate::api::object::{self, at, list, text};
+use crate::finding::Finding;
+
+/// The port of a Service reference that names none.
+const DEFAULT_PORT: i64 = 443;
+/// The priorities of the APIServices that OLM creates.
+const PRIORITIES: [(&str, i64); 2] = [("groupPriorityMinimum", 2000), ("versionPriority", 20)];
+/// The fields that a webhook has in common with its description.
+const COMMON_FIELDS: [&str; 8] = [
+    "admissionReviewVersions",
+    "failurePolicy",
+    "matchPolicy",
+    "objectSelector",
+    "reinvocationPolicy",
+    "rules",
+    "sideEffects",
+    "timeoutSeconds",
+];
+/// The API group of cert-manager's Certificates and Issuers, which OLM's certificates stand for.
+const CERT_MANAGER: &str = "cert-manager.io";
+/// The keys of OLM's Secrets with certificates that pods may use.
+const CERTIFICATE_KEYS: [&str; 2] = ["tls.crt", "tls.key"];
+
+/// An APIService of the bundle that a Deployment serves.
+pub(super) struct ServedGroup {
+    /// Number of its manifest.
+    pub(super) number: usize,
+    /// The API group and version.
+    pub(super) group: String,
+    pub(super) version: String,
+    /// The fields of its description that say where it is served.
+    pub(super) endpoint: Map<String, Value>,
+}
+
+/// What the Deployments serve.
+#[derive(Default)]
+pub(super) struct Serving {
+    pub(super) groups: Vec<ServedGroup>,
+    /// Names of the Deployments that serve anything.
+    servers: BTreeSet<String>,
+    /// The ports of each Service, by the number of its manifest, for which OLM creates its own.
+    ports: BTreeMap<usize, BTreeSet<i64>>,
+}
+
+impl Serving {
+    /// Returns whether there are APIServices.
+    pub(super) fn has_apis(&self) -> bool {
+        !self.groups.is_empty()
+    }
+
+    /// Finds what a reference to a Service leads to: the fields `deploymentName`, `containerPort` and `targetPort` of a description.
+    fn endpoint(
+        &mut self,
+        work: &mut Work<'_>,
+        workloads: &Workloads,
+        number: usize,
+        path: &[&str],
+    ) -> Option<Map<String, Value>> {
+        let manifest = &work.manifests[number];
+        let reference = path.iter().try_fold(&manifest.object, |value, part| match part.parse::<usize>() {
+            Ok(item) => value.get(item),
+            Err(_) => value.get(*part),
+        })?;
+        let (name, namespace) = (text(reference, &["name"]), text(reference, &["namespace"]));
+        let is_it = |(_, service): &(usize, &Manifest)| {
+            object::name(&service.object) == name && workloads.is_home(object::namespace(&service.object))
+        };
+        let service = work.of_kind("", "Service").find(is_it).filter(|_| workloads.is_home(namespace));
+        let Some((service_number, service)) = service else {
+            let place = if namespace.is_empty() { String::new() } else { format!(" in namespace {namespace}") };
+            let finding =
+                Finding::new("missing-service", format!("refers to Service {name}{place}, which is not in the input"))
+                    .hint("add the Service; its selector leads to the Deployment that serves");
+            work.report(number, path, finding);
+            return None;
+        };
+        let Some(workload) = workloads.selected_by(work, &service.object) else {
+            let finding = Finding::new("no-server", "selects the pods of no Deployment in the input")
+                .hint("let spec.selector match the labels of the pods of the Deployment that serves");
+            work.report(service_number, &["spec", "selector"], finding);
+            return None;
+        };
+        let port = at(reference, &["port"]).as_i64().unwrap_or(DEFAULT_PORT);
+        let ports = list(&service.object, &["spec", "ports"]);
+        let Some(entry) = ports.iter().find(|entry| at(entry, &["port"]).as_i64() == Some(port)) else {
+            let finding =
+                Finding::new("no-port", format!("refers to port {port} of Service {name}, which has no such port"))
+                    .hint("name a port of the Service");
+            work.report(number, path, finding);
+            return None;
+        };
+        let target = at(entry, &["targetPort"]);
+        let target = match target.as_str() {
+            Some(name) => {
+                container_port(&work.manifests[workload.number].object, name).unwrap_or_else(|| target.clone())
+            }
+            None if target.is_null() => json!(port),
+            None => target.clone(),
+        };
+        self.servers.insert(workload.name.clone());
+        self.ports.entry(service_number).or_default().insert(port);
+        let mut endpoint = Map::new();
+        endpoint.insert("deploymentName".to_owned(), workload.name.clone().into());
+        endpoint.insert("containerPort".to_owned(), port.into());
+        endpoint.insert("targetPort".to_owned(), target);
+        Some(endpoint)
+    }
+}
+
+/// Returns the number of a port that a container of a Deployment names.
+fn container_port(deployment: &Value, name: &str) -> Option<Value> {
+    let containers = list(deployment, &["spec", "template", "spec", "containers"]);
+    let mut ports = containers.iter().flat_map(|container| list(container, &["ports"]));
+    ports.find(|port| text(port, &["name"]) == name)?.get("containerPort").cloned()
+}
+
+/// Writes the webhooks' descriptions, and finds the APIServices' endpoints.
+pub(super) fn project(work: &mut Work<'_>, workloads: &Workloads) -> Serving {
+    let mut serving = Serving::default();
+    api_services(work, workloads, &mut serving);
+    for (kind, type_name) in [
+        ("MutatingWebhookConfiguration", "MutatingAdmissionWebhook"),
+        ("ValidatingWebhookConfiguration", "ValidatingAdmissionWebhook"),
+    ] {
+        for (number, manifest) in work.of_kind(ADMISSION_REGISTRATION, kind) {
+            for n in 0..list(&manifest.object, &["webhooks"]).len() {
+                admission_webhook(work, workloads, &mut serving, number, n, type_name);
+            }
+        }
+    }
+    conversion_webhooks(work, workloads, &mut serving);
+    services(work, &serving);
+    serving
+}
+
+fn api_services(work: &mut Work<'_>, workloads: &Workloads, serving: &mut Serving) {
+    for (number, manifest) in work.of_kind(API_REGISTRATION, "APIService") {
+        let spec = at(&manifest.object, &["spec"]);
+        if at(spec, &["service"]).is_null() {
+            let finding =
+                Finding::new("missing-service", "names no Service, so the API server itself serves the group")
+                    .hint("remove it; OLM creates APIServices for Deployments of the bundle only");
+            work.report(number, &["spec"], finding);
+            continue;
+        }
+        for (field, value) in PRIORITIES {
+            if at(spec, &[field]).as_i64().is_some_and(|given| given != value) {
+                let finding =
+                    Finding::new("api-service-priority", format!("OLM creates APIServices with {field} {value}"))
+                        .warning()
+                        .hint(format!("set spec.{field} to {value} to get the same everywhere"));
+                work.report(number, &["spec", field], finding);
+            }
+        }
+        if let Some(endpoint) = serving.endpoint(work, workloads, number, &["spec", "service"]) {
+            let (group, version) = (text(spec, &["group"]).to_owned(), text(spec, &["version"]).to_owned());
+            serving.groups.push(ServedGroup { number, group, version, endpoint });
+        }
+    }
+}
+
+fn admission_webhook(
+    work: &mut Work<'_>,
+    workloads: &Workloads,
+    serving: &mut Serving,
+    number: usize,
+    n: usize,
+    type_name: &str,
+) {
+    let index = n.to_string();
+    let manifest = &work.manifests[number];
+    let webhook = &list(&manifest.object, &["webhooks"])[n];
+    let name = text(webhook, &["name"]);
+    if at(webhook, &["clientConfig", "service"]).is_null() {
+        let finding = Finding::new("missing-service", format!("webhook {name} names no Service, but a URL"))
+            .hint("serve it from a Deployment of the bundle, behind a Service");
+        work.report(number, &["webhooks", &index, "clientConfig"], finding);
+        return;
+    }
+    let not_carried = [
+        ("matchConditions", false, "OLM does not set matchConditions", "check the conditions in the webhook itself"),
+        (
+            "namespaceSelector",
+            true,
+            "OLM replaces the namespaceSelector with the namespaces of the OperatorGroup",
+            "use objectSelector, or check the namespace in the webhook itself",
+        ),
+    ];
+    for (field, is_warning, message, hint) in not_carried {
+        let is_empty = |value: &Value| match value {
+            Value::Null => true,
+            Value::Array(items) => items.is_empty(),
+            Value::Object(map) => map.is_empty(),
+            _ => false,
+        };
+        if !is_empty(at(webhook, &[field])) {
+            let finding = Finding::new("webhook-field", format!("webhook {name}: {message}")).hint(hint);
+            let finding = if is_warning { finding.warning() } else { finding };
+            work.report(number, &["webhooks", &index, field], finding);
+        }
+    }
+    let is_taken = list(&work.csv, &["spec", "webhookdefinitions"])
+        .iter()
+        .any(|other| text(other, &["generateName"]) == name && text(other, &["type"]) == type_name);
+    if is_taken {
+        let finding = Finding::new("duplicate-webhook", format!("another webhook of the bundle is named {name}, too"))
+            .hint("give each webhook its own name");
+        work.report(number, &["webhooks", &index, "name"], finding);
+        return;
+    }
+    let path = ["webhooks", &index, "clientConfig", "service"];
+    let Some(mut description) = serving.endpoint(work, workloads, number, &path) else { return };
+    description.insert("type".to_owned(), type_name.into());
+    description.insert("generateName".to_owned(), name.into());
+    for field in COMMON_FIELDS {
+        if let Some(value) = webhook.get(field).filter(|value| !value.is_null()) {
+            description.insert(field.to_owned(), value.clone());
+        }
+    }
+    insert_path(&mut description, at(webhook, &["clientConfig", "service"]));
+    let field = work.push(&["spec", "webhookdefinitions"], Value::Object(description));
+    work.project(number, field);
+}
+
+fn insert_path(description: &mut Map<String, Value>, service: &Value) {
+    if let Some(path) = service.get("path").filter(|path| !path.is_null()) {
+        description.insert("webhookPath".to_owned(), path.clone());
+    }
+}
+
+/// Writes a description for each endpoint that converts custom resources, with all CustomResourceDefinitions that name it.
+fn conversion_webhooks(work: &mut Work<'_>, workloads: &Workloads, serving: &mut Serving) {
+    let mut descriptions: Vec<(Map<String, Value>, Vec<(usize, String)>)> = Vec::new();
+    for (number, manifest) in work.of_kind(API_EXTENSIONS, "CustomResourceDefinition") {
+        let conversion = at(&manifest.object, &["spec", "conversion"]);
+        if text(conversion, &["strategy"]) != "Webhook" {
+            continue;
+        }
+        let path = ["spec", "conversion", "webhook", "clientConfig", "service"];
+        if at(&manifest.object, &path).is_null() {
+            let finding = Finding::new("missing-service", "the conversion webhook names no Service")
+                .hint("serve it from a Deployment of the bundle, behind a Service");
+            work.report(number, &path[..4], finding);
+            continue;
+        }
+        if at(&manifest.object, &["spec", "preserveUnknownFields"]).as_bool() == Some(true) {
+            let finding =
+                Finding::new("conversion-fields", "OLM converts no custom resources with spec.preserveUnknownFields")
+                    .hint("set it to false");
+            work.report(number, &["spec", "preserveUnknownFields"], finding);
+        }
+        let Some(mut description) = serving.endpoint(work, workloads, number, &path) else { continue };
+        insert_path(&mut description, at(&manifest.object, &path));
+        let versions = at(conversion, &["webhook", "conversionReviewVersions"]);
+        description.insert("admissionReviewVersions".to_owned(), versions.clone());
+        let name = object::name(&manifest.object).to_owned();
+        match descriptions.iter_mut().find(|(other, _)| *other == description) {
+            Some((_, names)) => names.push((number, name)),
+            None => descriptions.push((description, vec![(number, name)])),
+        }
+    }
+    for (mut description, definitions) in descriptions {
+        let names: Vec<&String> = definitions.iter().map(|(_, name)| name).collect();
+        description.insert("type".to_owned(), "ConversionWebhook".into());
+        description.insert("generateName".to_owned(), format!("c{}", names[0]).into());
+        description.insert("sideEffects".to_owned(), "None".into());
+        description.insert("conversionCRDs".to_owned(), json!(names));
+        let field = work.push(&["spec", "webhookdefinitions"], Value::Object(description));
+        for (number, _) in definitions {
+            work.project(number, field.clone());
+        }
+    }
+}
+
+/// Projects the Services for which OLM creates its own. One with more ports stays in the bundle, too.
+fn services(work: &mut Work<'_>, serving: &Serving) {
+    let generated: BTreeSet<String> = serving.servers.iter().map(|server| service_name(server)).collect();
+    for (number, manifest) in work.of_kind("", "Service") {
+        let served = serving.ports.get(&number);
+        let ports = list(&manifest.object, &["spec", "ports"]);
+        let is_covered = |port: &Value| {
+            at(port, &["port"]).as_i64().is_some_and(|port| served.is_some_and(|served| served.contains(&port)))
+        };
+        if served.is_some() {
+            work.record(number, Destination::Generated("Service of webhooks and APIServices".to_owned()));
+            if ports.iter().all(is_covered) {
+                continue;
+            }
+            work.record(number, Destination::Bundle);
+        }
+        if generated.contains(object::name(&manifest.object)) {
+            let finding = Finding::new(
+                "service-name",
+                "has the name of the Service that OLM creates for webhooks and APIServices",
+            )
+            .hint("rename it, or leave only the ports of webhooks and APIServices in it");
+            work.report(number, &["metadata", "name"], finding);
+        }
+    }
+}
+
+/// Returns the name of the Service that OLM creates for a Deployment.
+fn service_name(deployment: &str) -> String {
+    format!("{}-service", deployment.replace('.', "-"))
+}
+
+/// Lets the Deployments that serve use OLM's certificate where their volumes name one that cert-manager would issue.
+pub(super) fn replace_certificates(work: &mut Work<'_>, serving: &Serving, workloads: &Workloads) {
+    let certificates: Vec<_> = work.of_kind(CERT_MANAGER, "Certificate").collect();
+    let secrets: BTreeSet<&str> = work.of_kind("", "Secret").map(|(_, secret)| object::name(&secret.object)).collect();
+    let mut issued = BTreeSet::new();
+    for (index, Workload { number, name, .. }) in workloads.all.iter().enumerate() {
+        if !serving.servers.contains(name) {
+            continue;
+        }
+        let secret_name = format!("{}-cert", service_name(name));
+        let volumes = list(&work.manifests[*number].object, &["spec", "template", "spec", "volumes"]);
+        for (n, volume) in volumes.iter().enumerate() {
+            let given = text(volume, &["secret", "secretName"]);
+            let path = ["spec", "template", "spec", "volumes", &n.to_string(), "secret"];
+            let is_issued = certificates.iter().find(|(_, c)| text(&c.object, &["spec", "secretName"]) == given);
+            let Some((certificate, _)) = is_issued.filter(|_| !given.is_empty()) else {
+                let is_optional = at(volume, &["secret", "optional"]).as_bool() == Some(true);
+                if !given.is_empty() && !is_optional && !secrets.contains(given) && given != secret_name {
+                    let finding =
+                        Finding::new("missing-secret", format!("mounts Secret {given}, which is not in the input"))
+                            .warning()
+                            .hint(format!("if it is the serving certificate, mount OLM's: Secret {secret_name}"));
+                    work.report(*number, &path, finding);
+                }
+                continue;
+            };
+            let items = list(volume, &["secret", "items"]);
+            if items.iter().any(|item| !CERTIFICATE_KEYS.contains(&text(item, &["key"]))) {
+                let finding = Finding::new(
+                    "certificate-key",
+                    format!("OLM's certificate has the keys {} only", CERTIFICATE_KEYS.join(" and ")),
+                )
+                .hint("do not mount other keys of the certificate's Secret");
+                work.report(*number, &path, finding);
+            }
+            let deployments = object::map_mut(&mut work.csv, &DEPLOYMENTS[..3]).get_mut(DEPLOYMENTS[3]);
+            let pointer = format!("/{index}/spec/template/spec/volumes/{n}/secret/secretName");
+            if let Some(value) = deployments.and_then(|deployments| deployments.pointer_mut(&pointer)) {
+                *value = secret_name.clone().into();
+            }
+            issued.insert(*certificate);
+            work.record(*certificate, Destination::Generated(format!("certificate in Secret {secret_name}")));
+        }
+    }
+    for kind in ["Issuer", "ClusterIssuer"] {
+        for (number, issuer) in work.of_kind(CERT_MANAGER, kind) {
+            let mut users = certificates.iter().filter(|(_, certificate)| {
+                let reference = at(&certificate.object, &["spec", "issuerRef"]);
+                let of_kind = match text(reference, &["kind"]) {
+                    "" => "Issuer",
+                    of_kind => of_kind,
+                };
+                (text(reference, &["name"]), of_kind) == (object::name(&issuer.object), kind)
+            });
+            let is_used = users.clone().next().is_some();
+            if is_used && users.all(|(number, _)| issued.contains(number)) {
+                work.record(number, Destination::Generated("OLM signs the certificates itself".to_owned()));
+            }
+        }
+    }
+}
