@@ -3,7 +3,7 @@
 //! ```text
 //!   program   the `main` function of plugins
 //!   commands  what each command does
-//!             catalog, completion, installplan, operatorgroup, run, version
+//!             bundle, catalog, completion, installplan, operatorgroup, run, version
 //!   cli       the command line: flags, streams, tables, errors as shown to users
 //!   observe   the state of a cluster, or of files instead of it, read once as a World
 //!   cluster   the API server: requests, watches, the loop of the controllers, the Lease
@@ -17,6 +17,7 @@
 //! (`tests/src/house/layers.rs`).
 
 pub(crate) mod blocking;
+pub mod bundle;
 pub mod catalog;
 pub(crate) mod causes;
 pub mod cli;

@@ -17,8 +17,14 @@ use serde_json::json;
 use tempfile::TempDir;
 
 /// The programs of a release.
-pub(crate) const PROGRAMS: [&str; 5] =
-    ["kubectl-olm", "kubectl-olm-catalog", "kubectl-olm-install_plan", "kubectl-olm-operatorgroup", "kubectl-olm-run"];
+pub(crate) const PROGRAMS: [&str; 6] = [
+    "kubectl-olm",
+    "kubectl-olm-bundle",
+    "kubectl-olm-catalog",
+    "kubectl-olm-install_plan",
+    "kubectl-olm-operatorgroup",
+    "kubectl-olm-run",
+];
 
 /// A folder with all programs, as in an unpacked release, without anything else from this machine.
 pub(crate) struct Home(TempDir);

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::source::{Ref, Source, refused};
-use super::write::{self, Replacement};
 use crate::cli::output::{API_VERSION, Output};
+use crate::cli::replace::{self, Replacement};
 use crate::cli::table::Table;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::image;
@@ -80,7 +80,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     addition.notes.iter().for_each(|note| printer.warn(note));
     if !options.dry_run {
         let (shown, replacements): (Vec<String>, Vec<Replacement>) = files.into_iter().unzip();
-        write::replace(&replacements)?;
+        replace::replace(&replacements)?;
         for (shown, file) in shown.iter().zip(&replacements) {
             let what = if file.before.is_some() { "changed" } else { "new" };
             printer.talk(format_args!("{what}: {shown}"));
@@ -150,7 +150,7 @@ fn files(
             Some(path) => path.canonicalize().map_err(cannot_read)?,
             None => PathBuf::from(shown),
         };
-        let before = write::read(&path).map_err(cannot_read)?;
+        let before = replace::read(&path).map_err(cannot_read)?;
         if !paths.contains_key(shown) && dir::is_ignored(directory, &path) {
             let error = CliError::input("the new file would be ignored").at(shown);
             return Err(error.hint("remove it from .indexignore"));

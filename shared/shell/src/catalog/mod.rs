@@ -27,7 +27,6 @@ mod source;
 #[cfg(test)]
 mod tests;
 pub mod validate;
-mod write;
 
 pub use installed::InstalledFrom;
 pub use source::Ref;

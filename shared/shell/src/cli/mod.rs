@@ -11,6 +11,7 @@
 //!   errors     errors of the library modules -> error: kind, location, hints and causes
 //!   findings   findings about files, in formats for tools
 //!   logging    log lines on stderr
+//!   replace    replaces several files, or none
 //!   outcome    the outcome of a command, and its exit code
 //!   signal     termination signals
 //! ```
@@ -31,6 +32,7 @@ pub mod outcome;
 pub mod output;
 pub mod paint;
 pub mod progress;
+pub(crate) mod replace;
 pub mod selector;
 pub mod signal;
 pub mod source;

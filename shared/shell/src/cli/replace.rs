@@ -10,25 +10,25 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile};
 
-use crate::cli::{CliError, ErrorKind};
+use super::{CliError, ErrorKind};
 
 /// The prefix of staged files, which readers of catalogs and of mounted folders ignore.
 const STAGED: &str = "..kubectl-olm-";
 
 /// A file that changes.
 #[derive(Debug)]
-pub(super) struct Replacement {
-    pub(super) path: PathBuf,
+pub(crate) struct Replacement {
+    pub(crate) path: PathBuf,
     /// The content when it was read; `None` if the file did not exist.
-    pub(super) before: Option<Vec<u8>>,
-    pub(super) after: Vec<u8>,
+    pub(crate) before: Option<Vec<u8>>,
+    pub(crate) after: Vec<u8>,
 }
 
 /// Writes all files. Missing folders are created.
 ///
 /// # Errors
 /// A file cannot be written, or has changed since it was read; the error states what happened to the other files.
-pub(super) fn replace(files: &[Replacement]) -> Result<(), CliError> {
+pub(crate) fn replace(files: &[Replacement]) -> Result<(), CliError> {
     let mut folders = Vec::new();
     let written = stage(files, &mut folders).and_then(|staged| swap(files, staged));
     if written.is_err() {
@@ -112,7 +112,7 @@ fn folder(path: &Path) -> &Path {
 }
 
 /// Reads a file; `None` if it does not exist.
-pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+pub(crate) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
