@@ -68,7 +68,7 @@ pub(super) async fn list_all(
                     narrower.push(kind);
                 }
                 Err(refusal) if !is_fatal(&refusal, kind, scope) => {
-                    failures.push(ReadFailure::list(kind, place, &refusal))
+                    failures.push(ReadFailure::list(kind, place, &refusal));
                 }
                 Err(refusal) => return Err(RequestError::about("list", &Resource::from(kind), place, refusal)),
             }

@@ -241,9 +241,12 @@ fn insert_path(description: &mut Map<String, Value>, service: &Value) {
     }
 }
 
+/// The numbers and names of CustomResourceDefinitions that one endpoint converts.
+type Converted = Vec<(usize, String)>;
+
 /// Writes a description for each endpoint that converts custom resources, with all CustomResourceDefinitions that name it.
 fn conversion_webhooks(work: &mut Work<'_>, workloads: &Workloads, serving: &mut Serving) {
-    let mut descriptions: Vec<(Map<String, Value>, Vec<(usize, String)>)> = Vec::new();
+    let mut descriptions: Vec<(Map<String, Value>, Converted)> = Vec::new();
     for (number, manifest) in work.of_kind(API_EXTENSIONS, "CustomResourceDefinition") {
         let conversion = at(&manifest.object, &["spec", "conversion"]);
         if text(conversion, &["strategy"]) != "Webhook" {
