@@ -73,7 +73,7 @@ struct Work<'a> {
     manifests: &'a [Manifest],
     destinations: Vec<Vec<Destination>>,
     findings: Vec<Finding>,
-    /// The manifests with findings.
+    /// The manifests with errors: they are not carried.
     faulty: BTreeSet<usize>,
     csv: Value,
 }
@@ -111,7 +111,9 @@ impl<'a> Work<'a> {
     /// Reports a finding about a manifest, at the part of it that `path` names.
     fn report(&mut self, number: usize, path: &[&str], finding: Finding) {
         let manifest = &self.manifests[number];
-        self.faulty.insert(number);
+        if finding.severity == Severity::Error {
+            self.faulty.insert(number);
+        }
         if self.findings.len() >= MOST_FINDINGS {
             return;
         }

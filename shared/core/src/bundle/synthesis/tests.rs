@@ -225,6 +225,20 @@ metadata: {name: agent, namespace: garden}
 }
 
 #[test]
+fn an_object_with_a_warning_stays_in_the_bundle() {
+    let binding = "---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: agent}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
+subjects: [{kind: ServiceAccount, name: agent, namespace: garden}]
+";
+    let synthesis = synthesis_of(&format!("{OPERATOR}{binding}"));
+    assert_eq!(codes(&synthesis), ["fixed-namespace 21"]);
+    assert_eq!(synthesis.objects.iter().map(object::name).collect::<Vec<_>>(), ["agent"]);
+}
+
+#[test]
 fn the_published_example_is_understood() {
     let published = "name: packageserver-v1.14.1
 maturity: alpha
