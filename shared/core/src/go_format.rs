@@ -56,7 +56,10 @@ pub fn json(value: &impl Serialize) -> String {
     escaped
 }
 
-/// Parses as `time.ParseDuration` does. Errors have the text of Go.
+/// Parses as `time.ParseDuration` does.
+///
+/// # Errors
+/// The text is not a duration, or out of range: the message is that of Go.
 pub fn duration(text: &str) -> Result<SignedDuration, String> {
     let invalid = || format!("time: invalid duration {}", quote(text));
     let (negative, mut rest) = match text.strip_prefix('-') {

@@ -17,6 +17,8 @@ pub struct Settings {
     pub catalog_pods: Option<CatalogPods>,
     /// Feature gate `OptionalManifests`: an InstallPlan continues without objects that its bundle marks as optional.
     pub optional_manifests: bool,
+    /// Feature gate `PlainBundles`: bundle images of type `k8s+v1` are unpacked.
+    pub plain_bundles: bool,
     /// Retry optional objects when their API becomes available after the InstallPlan continued without them
     /// (`--retry-optional`).
     pub retry_optional: bool,
@@ -56,6 +58,7 @@ impl Default for Settings {
             protected_copied_csv_namespaces: std::collections::BTreeSet::new(),
             catalog_pods: None,
             optional_manifests: false,
+            plain_bundles: true,
             retry_optional: false,
         }
     }

@@ -92,6 +92,9 @@ pub struct Document<'a> {
 
 impl Document<'_> {
     /// Returns the document as JSON; `null` when it contains nothing but comments. Of duplicate keys the last one is used.
+    ///
+    /// # Errors
+    /// The document does not parse, or exceeds the limits for manifests.
     pub fn value(&self) -> Result<Value, Error> {
         self.parse().map(|(value, _)| value)
     }
@@ -100,11 +103,17 @@ impl Document<'_> {
     ///
     /// A map in braces without quotes is YAML even where JSON is expected, and JSON indented by tabs is JSON even where
     /// YAML is expected: like kubectl, this tries the other format as well.
+    ///
+    /// # Errors
+    /// The document does not parse, or exceeds the limits for manifests. The error has the line.
     pub fn parse(&self) -> Result<(Value, Vec<String>), Error> {
         self.parse_within(budget::Document::MANIFEST)
     }
 
     /// Like [`Self::parse`], within other limits.
+    ///
+    /// # Errors
+    /// The document does not parse, or exceeds the limits.
     pub fn parse_within(&self, limits: budget::Document) -> Result<(Value, Vec<String>), Error> {
         let json = || self.read_json(limits);
         let yaml = || self.read_yaml(self.text, limits).map(|read| (read.value, read.repeated));
@@ -230,11 +239,17 @@ impl Document<'_> {
 
 /// Returns the documents of a text, in order, without empty ones. Text after a whole object of a JSON text that is neither
 /// another object nor a separator is a document as well, which no parser accepts.
+///
+/// # Errors
+/// The text is not UTF-8.
 pub fn documents(bytes: &[u8]) -> Result<Vec<Document<'_>>, Error> {
     documents_at(bytes, Format::detect(bytes).unwrap_or(Format::Yaml), 1, 0)
 }
 
 /// Returns the documents of a piece of a text that begins on that line and at that offset.
+///
+/// # Errors
+/// The text is not UTF-8.
 pub fn documents_at(bytes: &[u8], format: Format, line: usize, offset: usize) -> Result<Vec<Document<'_>>, Error> {
     let text = std::str::from_utf8(bytes).map_err(|e| Error {
         line: line + newlines(&bytes[..e.valid_up_to()]),
@@ -258,6 +273,9 @@ pub fn to_string(value: &impl Serialize) -> Result<String, serde_yaml::Error> {
 }
 
 /// Returns the first document of a text as JSON; `null` for an empty text.
+///
+/// # Errors
+/// The text is not UTF-8, or its first document does not parse.
 pub fn first(bytes: &[u8]) -> Result<Value, Error> {
     documents(bytes)?.first().map_or(Ok(Value::Null), Document::value)
 }

@@ -7,6 +7,22 @@ use super::object::{self, Gvk};
 use super::view::object_view;
 use super::words::words;
 
+/// The fields that a webhook of a configuration has in common with its description in a ClusterServiceVersion.
+pub(crate) const WEBHOOK_FIELDS: [&str; 8] = [
+    "rules",
+    "failurePolicy",
+    "matchPolicy",
+    "objectSelector",
+    "sideEffects",
+    "timeoutSeconds",
+    "admissionReviewVersions",
+    "reinvocationPolicy",
+];
+/// Where OLM mounts the certificate of a Deployment that serves an APIService.
+pub(crate) const API_SERVICE_CERTIFICATE: &str = "/apiserver.local.config/certificates";
+/// Where OLM mounts the certificate of a Deployment that serves webhooks.
+pub(crate) const WEBHOOK_CERTIFICATE: &str = "/tmp/k8s-webhook-server/serving-certs";
+
 words! {
     /// The phase of the installation of an operator.
     Phase {

@@ -228,8 +228,10 @@ impl<'a> Step<'a> {
 /// The content of an image's tag may change before the plan is executed.
 pub const APPROVED_CONTENT: &str = "kubectl-olm/approved-content";
 
-/// Checks that the content of a bundle was approved, according to the plan. The error is the approved digest; empty when it
-/// cannot be read.
+/// Checks that the content of a bundle was approved, according to the plan.
+///
+/// # Errors
+/// The approved content is another one: the error is its digest, which is empty if the annotation cannot be read.
 pub fn is_approved_content(plan: &Value, csv: &str, digest: &str) -> Result<(), String> {
     let Some(text) = object::annotation(plan, APPROVED_CONTENT) else { return Ok(()) };
     let approved: Value = serde_json::from_str(text).map_err(|_| String::new())?;

@@ -23,6 +23,7 @@ pub mod go_json;
 pub mod hash;
 pub mod install_plan;
 pub mod kinds;
+pub(crate) mod label_selector;
 pub mod labels;
 pub mod metadata;
 pub mod names;

@@ -27,3 +27,13 @@ pub(super) fn is_between(name: &str, is_end: impl Fn(u8) -> bool, is_inner: impl
     matches!((bytes.first(), bytes.last()), (Some(first), Some(last)) if is_end(*first) && is_end(*last))
         && bytes.iter().all(|b| is_inner(*b))
 }
+
+/// Returns the plural of a kind whose definition is not known, by the rules of English that Kubernetes applies.
+pub fn guess_plural(kind: &str) -> String {
+    let kind = kind.to_lowercase();
+    match (kind.strip_suffix('y'), kind.ends_with('s')) {
+        (Some(stem), _) => format!("{stem}ies"),
+        (_, true) => format!("{kind}es"),
+        _ => format!("{kind}s"),
+    }
+}

@@ -20,6 +20,8 @@ pub struct BundleContent {
     pub csv_json: Arc<str>,
     /// Every object as JSON, including the CSV, in the order in which a catalog serves them.
     pub objects: Arc<[Arc<str>]>,
+    /// Whether it was unpacked from a bundle of type `k8s+v1`.
+    pub is_plain: bool,
 }
 
 impl BundleContent {
@@ -35,7 +37,7 @@ impl BundleContent {
         encoded.sort();
         let csv_json = encoded.iter().find(|(.., is_csv)| *is_csv).map(|(_, json, _)| json.clone());
         let objects = encoded.into_iter().map(|(_, json, _)| json).collect();
-        Self { csv_json: csv_json.unwrap_or_default(), objects }
+        Self { csv_json: csv_json.unwrap_or_default(), objects, is_plain: false }
     }
 
     /// Returns a digest, `sha256:…`, of all objects, independent of their order.
@@ -54,7 +56,7 @@ impl BundleContent {
     /// Converts objects in the order of their files, which is preserved as when a bundle is unpacked.
     pub(crate) fn in_order(objects: &[Value], csv: &Value) -> Self {
         let objects: Arc<[Arc<str>]> = objects.iter().map(|object| go_format::json(object).into()).collect();
-        Self { csv_json: go_format::json(csv).into(), objects }
+        Self { csv_json: go_format::json(csv).into(), objects, is_plain: false }
     }
 
     /// Decodes the `olm.bundle.object` properties of a blob, base64 of YAML or JSON, in their order; the first CSV is the

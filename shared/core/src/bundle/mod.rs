@@ -64,6 +64,8 @@ pub struct Bundle {
     pub dependencies: Vec<Property>,
     /// `properties` of the metadata.
     pub properties: Vec<Property>,
+    /// Whether it is of type `k8s+v1`, so that its CSV is synthesized.
+    pub is_plain: bool,
 }
 
 impl Bundle {
@@ -146,6 +148,8 @@ pub struct Rendered {
     pub related_images: Vec<(String, String)>,
     /// The objects as JSON.
     pub content: BundleContent,
+    /// Whether the bundle is of type `k8s+v1`.
+    pub is_plain: bool,
 }
 
 /// Returns group, kind and each version of a CRD in either of its API versions.

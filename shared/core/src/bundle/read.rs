@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::synthesis::{self, MEDIA_TYPE, Metadata, OLM_YAML, read_manifests};
+use super::synthesis::{self, Format, KnownApis, MEDIA_TYPE, Metadata, OLM_YAML, read_manifests};
 use super::{Bundle, BundleContent, File, Property, is_csv};
 use crate::api::object::{entries, list, text};
 use crate::finding::{Finding, Severity};
@@ -30,8 +30,11 @@ impl Bundle {
     ///
     /// As opm does: of `manifests/` the first document of each file directly in it, without dot-files; of `metadata/`,
     /// independent of file names, the first file with annotations, dependencies and properties. Of several CSVs the first
-    /// one is used. The error is the first problem that makes the bundle unusable; a manifest that is not a Kubernetes
-    /// object is skipped.
+    /// one is used. A manifest that is not a Kubernetes object is skipped.
+    ///
+    /// # Errors
+    /// The first problem that makes the bundle unusable: its ClusterServiceVersion or a required annotation is missing or invalid, or a
+    /// file cannot be parsed.
     pub fn read(path: &str, files: &[File]) -> Result<Self, Finding> {
         let (bundle, unreadable) = Self::collect(path, files);
         bundle.check(unreadable)
@@ -43,7 +46,8 @@ impl Bundle {
     pub(super) fn unpack(files: &[File]) -> Result<BundleContent, Finding> {
         let (bundle, unreadable) = Self::collect("", files);
         bundle.check_csv(unreadable.as_ref())?;
-        Ok(BundleContent::in_order(&bundle.objects, &bundle.csv))
+        let content = BundleContent::in_order(&bundle.objects, &bundle.csv);
+        Ok(BundleContent { is_plain: bundle.is_plain, ..content })
     }
 
     /// Reads as much of the bundle as possible. Also returns the error of the first unreadable file.
@@ -79,7 +83,12 @@ impl Bundle {
     /// Takes the objects from plain manifests. Returns the first error, with the number of the others.
     fn synthesize(&mut self, plain: &PlainFiles) -> Option<Finding> {
         let (manifests, mut findings) = read_manifests(&plain.manifests);
-        let synthesis = synthesis::synthesize(&manifests, &Metadata::read(plain.olm_yaml.as_ref()), &());
+        let synthesis = synthesis::synthesize(
+            &manifests,
+            &Metadata::read(plain.olm_yaml.as_ref()),
+            &KnownApis::default(),
+            Format::Plain,
+        );
         findings.extend(synthesis.findings);
         let mut errors = findings.into_iter().filter(|finding| finding.severity == Severity::Error);
         if let Some(first) = errors.next() {
@@ -93,6 +102,7 @@ impl Bundle {
         }
         self.objects = [vec![synthesis.csv.clone()], synthesis.objects].concat();
         self.csv = synthesis.csv;
+        self.is_plain = true;
         None
     }
 

@@ -12,6 +12,9 @@ use crate::finding::Finding;
 
 impl Bundle {
     /// Renders the bundle.
+    ///
+    /// # Errors
+    /// The annotation `olm.properties` of the ClusterServiceVersion is not a list of properties.
     pub fn render(&self) -> Result<Rendered, Finding> {
         let properties = self.all_properties()?;
         Ok(Rendered {
@@ -29,6 +32,7 @@ impl Bundle {
             related_images: related_images(&self.csv),
             content: BundleContent::of_objects(&self.objects, &self.csv),
             properties,
+            is_plain: self.is_plain,
         })
     }
 
@@ -95,8 +99,15 @@ pub(crate) fn related_images(csv: &Value) -> Vec<(String, String)> {
 
 impl Rendered {
     /// Returns the `olm.bundle` blob of the bundle, as opm renders it from that image; empty for a directory.
+    ///
+    /// The image of a `k8s+v1` bundle is only one of the related images: its objects are installed from the blob, so that an OLM that
+    /// cannot unpack the image installs it, too (seed "Indexes").
     pub fn blob(&self, image: &str) -> Value {
-        blob(&self.name, &self.package, image, &self.properties, &self.related_images, &self.content)
+        let mut blob = blob(&self.name, &self.package, image, &self.properties, &self.related_images, &self.content);
+        if self.is_plain {
+            blob["image"] = "".into();
+        }
+        blob
     }
 }
 

@@ -85,6 +85,9 @@ fn step(source: &BundleSource<'_>, gvk: &Gvk, name: &str, manifest: &str) -> Val
 
 /// Returns the steps of one bundle: the ClusterServiceVersion, the other objects in their order, the accounts and
 /// permissions. `objects` may contain the ClusterServiceVersion too; `properties` is the list for its annotation.
+///
+/// # Errors
+/// The install strategy of the ClusterServiceVersion is not `deployment`, or cannot be read.
 pub fn of_bundle(
     source: &BundleSource<'_>,
     namespace: &str,
@@ -120,7 +123,10 @@ pub fn of_bundle(
     Ok(steps)
 }
 
-/// Like [`of_bundle`], from the JSON texts of a catalog or an image; the error is OLM's message.
+/// Like [`of_bundle`], from the JSON texts of a catalog or an image.
+///
+/// # Errors
+/// An object is not JSON, or [`of_bundle`] fails: the message is that of OLM.
 pub fn of_content(
     source: &BundleSource<'_>,
     namespace: &str,

@@ -77,6 +77,9 @@ pub enum OrderError {
 
 /// Returns the entries of one channel from the head down the chain of `replaces`, without the skipped ones
 /// (olm-behaviour/subscription.md#channel-order).
+///
+/// # Errors
+/// The entries have no head, contain a cycle, or form several chains.
 pub fn order<'a>(entries: &[&'a Entry]) -> Result<Vec<&'a Entry>, OrderError> {
     let Some(first) = entries.first() else { return Ok(Vec::new()) };
     let (channel, package) = (first.channel.clone(), first.package.clone());
@@ -177,7 +180,10 @@ pub(super) fn update_by(entry: &Entry, installed: Point<'_>, skips: impl Fn(&Ver
     }
 }
 
-/// Returns the head of a channel: the only entry that no other entry replaces or skips. The error has opm's text.
+/// Returns the head of a channel: the only entry that no other entry replaces or skips.
+///
+/// # Errors
+/// No entry, or more than one, is a head: the message is that of opm.
 pub fn head<'a>(nodes: &[Node<'a>]) -> Result<&'a str, String> {
     let targets: BTreeSet<&str> =
         nodes.iter().flat_map(|n| n.skips.iter().map(String::as_str).chain([n.replaces])).collect();
@@ -190,8 +196,11 @@ pub fn head<'a>(nodes: &[Node<'a>]) -> Result<&'a str, String> {
     }
 }
 
-/// Checks the graph as opm does: it has one head, no cycle, and no entry outside the chain. The error has opm's text
+/// Checks the graph as opm does: it has one head, no cycle, and no entry outside the chain
 /// (olm-behaviour/opm.md#upgrade-edges).
+///
+/// # Errors
+/// The graph has no single head, a cycle, or entries outside the chain: the message is that of opm.
 pub fn check(nodes: &[Node<'_>]) -> Result<(), String> {
     let head = head(nodes)?;
     let by_name: BTreeMap<&str, &Node<'_>> = nodes.iter().map(|n| (n.name, n)).collect();

@@ -67,7 +67,10 @@ impl Content {
         }
     }
 
-    /// Decodes the objects. The error states what is wrong with the blob.
+    /// Decodes the objects.
+    ///
+    /// # Errors
+    /// The blob cannot be read again because its file has changed, or its objects cannot be decoded: the message states what is wrong.
     pub fn read(&self) -> Result<BundleContent, String> {
         match self {
             Self::Packed(packed) => packed.unpack(),
@@ -81,7 +84,7 @@ impl Content {
                 let Some(csv) = stand_in(&blob, &package)? else { return Ok(content) };
                 let csv_json: Arc<str> = GoType::CLUSTER_SERVICE_VERSION.encode(&csv).into();
                 let objects = if content.objects.is_empty() { Arc::from([csv_json.clone()]) } else { content.objects };
-                Ok(BundleContent { csv_json, objects })
+                Ok(BundleContent { csv_json, objects, is_plain: false })
             }
         }
     }
@@ -96,7 +99,7 @@ impl Packed {
         if self.csv_apart {
             objects.pop();
         }
-        Ok(BundleContent { csv_json, objects: objects.into() })
+        Ok(BundleContent { csv_json, objects: objects.into(), is_plain: false })
     }
 }
 

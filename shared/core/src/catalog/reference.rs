@@ -42,6 +42,9 @@ static REFERENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// Checks that the text is an image reference.
+///
+/// # Errors
+/// The text is not an image reference: the variant states which part is invalid.
 pub fn check(text: &str) -> Result<(), Invalid> {
     if text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)) {
         return Err(Invalid::Identifier);

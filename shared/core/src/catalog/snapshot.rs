@@ -137,7 +137,10 @@ impl Snapshot {
         self.read_bundle(package, channel, name).ok().flatten()
     }
 
-    /// Like [`Self::bundle`], with an error when the objects cannot be read, such as when the file has changed.
+    /// Like [`Self::bundle`], with errors.
+    ///
+    /// # Errors
+    /// The objects cannot be read or decoded, for example because the file has changed.
     pub fn read_bundle(&self, package: &str, channel: &str, name: &str) -> Result<Option<BundleContent>, String> {
         let Some(content) = self.entry(package, channel, name).and_then(|_| self.content(package, name)) else {
             return Ok(None);

@@ -11,7 +11,10 @@ use crate::yaml::{Document, Format};
 
 /// A source of a catalog file's bytes: the bytes themselves, or a way to read them again.
 pub trait Stored: fmt::Debug + Send + Sync {
-    /// Returns a range of bytes. The error states in one sentence why they are no longer available.
+    /// Returns a range of bytes.
+    ///
+    /// # Errors
+    /// The bytes are no longer available: a sentence that states why.
     fn read(&self, range: Range<usize>) -> Result<Vec<u8>, String>;
 }
 
@@ -54,6 +57,9 @@ impl Span {
     }
 
     /// Reads the blob as JSON, with known fields in their usual case.
+    ///
+    /// # Errors
+    /// The file cannot be read, has changed, or the blob is no valid document.
     pub fn value(&self) -> Result<Value, String> {
         let bytes = self.file.read(self.range.clone())?;
         let text = std::str::from_utf8(&bytes).map_err(|_| "the file has changed since it was read".to_owned())?;

@@ -103,11 +103,17 @@ pub enum Constraint {
 
 impl Constraint {
     /// Returns the constraint of a property; `None` when the property is not a constraint.
+    ///
+    /// # Errors
+    /// The value of the property is not a valid constraint of its type.
     pub fn from_property(property: &Property) -> Result<Option<Self>, Error> {
         Self::of_within(property, &Work::default())
     }
 
     /// Like [`Self::from_property`], within a work budget.
+    ///
+    /// # Errors
+    /// As [`Self::from_property`], or the budget is spent.
     pub fn of_within(property: &Property, work: &Work) -> Result<Option<Self>, Error> {
         let value = &property.value;
         Ok(Some(match property.type_.as_str() {

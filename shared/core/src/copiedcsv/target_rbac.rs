@@ -29,7 +29,7 @@ pub(super) fn ensure(world: &Reader<'_>, original: &Value, group: Group<'_>, cop
     let before = plan.actions.len();
     grant(world, original, group, copies, plan);
     let grants: Vec<Action> = plan.actions.drain(before..).collect();
-    plan.actions.extend(grants.into_iter().map(|action| action.with_rights_of(account.as_ref())));
+    plan.actions.extend(grants.into_iter().map(|action| action.with_permissions_of(account.as_ref())));
 }
 
 fn grant(world: &Reader<'_>, original: &Value, group: Group<'_>, copies: &Copies<'_>, plan: &mut Plan) {

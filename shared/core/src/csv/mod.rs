@@ -40,6 +40,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 pub use self::generated::{Generated, generated};
+pub use self::webhooks::invalid_rule as invalid_webhook_rule;
 use crate::api::cluster_service_version::{Csv, FINALIZER, Phase, reason};
 use crate::api::go_json::GoType;
 use crate::api::metadata::Metadata;
@@ -98,7 +99,7 @@ fn scoped(mut step: Step, groups: &[membership::Group<'_>]) -> Step {
     match group.account() {
         Ok(account) => {
             let scoped =
-                |action: Action| if installs(&action) { action.with_rights_of(account.as_ref()) } else { action };
+                |action: Action| if installs(&action) { action.with_permissions_of(account.as_ref()) } else { action };
             step.before = step.before.into_iter().map(scoped).collect();
             step
         }

@@ -16,7 +16,7 @@ use super::config::merge;
 use super::overlay::{overlay, with_owners};
 use super::serving_certificate::{LIFETIME, ServingCertificate};
 use super::siblings;
-use crate::api::cluster_service_version::Csv;
+use crate::api::cluster_service_version::{API_SERVICE_CERTIFICATE, Csv, WEBHOOK_CERTIFICATE};
 use crate::api::kinds::RBAC;
 use crate::api::labels;
 use crate::api::metadata::Metadata;
@@ -339,8 +339,8 @@ pub(super) fn mount(server: Server<'_>, pair: &ServingCertificate<'_>, spec: &mu
         json!({ "name": name, "secret": { "secretName": server.secret(), "items": items } })
     };
     let mounted = [
-        (volume("apiservice-cert", ["apiserver.crt", "apiserver.key"]), "/apiserver.local.config/certificates"),
-        (volume("webhook-cert", ["tls.crt", "tls.key"]), "/tmp/k8s-webhook-server/serving-certs"),
+        (volume("apiservice-cert", ["apiserver.crt", "apiserver.key"]), API_SERVICE_CERTIFICATE),
+        (volume("webhook-cert", ["tls.crt", "tls.key"]), WEBHOOK_CERTIFICATE),
     ];
     let pod = object::map_mut(spec, &["template", "spec"]);
     let account = pod.entry("serviceAccountName").or_insert(Value::Null);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::overlay::overlay;
 use super::serving::{self, Server};
 use super::siblings;
-use crate::api::cluster_service_version::Csv;
+use crate::api::cluster_service_version::{Csv, WEBHOOK_FIELDS};
 use crate::api::go_json::GoType;
 use crate::api::object::{self, ObjectRef};
 use crate::api::{hash, labels};
@@ -24,18 +24,6 @@ use crate::world::{IndexKey, Reader, kind};
 pub(super) const GENERATE_NAME: &str = "olm.webhook-description-generate-name";
 /// Label of a configuration: the hash of its description.
 const HASH: &str = "olm.webhook-description-hash";
-
-/// The fields that are copied from a description to the webhook.
-const COPIED: [&str; 8] = [
-    "rules",
-    "failurePolicy",
-    "matchPolicy",
-    "objectSelector",
-    "sideEffects",
-    "timeoutSeconds",
-    "admissionReviewVersions",
-    "reinvocationPolicy",
-];
 
 fn name(description: &Value) -> &str {
     object::text(description, &["generateName"])
@@ -65,22 +53,22 @@ pub(super) fn invalid(csv: Csv<'_>) -> Option<&'static str> {
     if webhooks.iter().enumerate().any(|(n, d)| webhooks[..n].iter().any(|other| name(other) == name(d))) {
         return Some("CSV contains repeated WebhookDescription name");
     }
-    webhooks.iter().flat_map(|d| object::list(d, &["rules"])).find_map(|rule| {
-        let has = |field: &str, value: &str| object::list(rule, &[field]).iter().any(|v| v == value);
-        const CONFIGURATIONS: [&str; 3] = ["*", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
-        if has("apiGroups", "*") {
-            Some("webhook rules cannot include all groups")
-        } else if has("apiGroups", "operators.coreos.com") {
-            Some("webhook rules cannot include the OLM group")
-        } else if has("apiGroups", "admissionregistration.k8s.io") && CONFIGURATIONS.iter().any(|c| has("resources", c))
-        {
-            Some(
-                "webhook rules cannot include MutatingWebhookConfiguration or ValidatingWebhookConfiguration resources",
-            )
-        } else {
-            None
-        }
-    })
+    webhooks.iter().flat_map(|d| object::list(d, &["rules"])).find_map(invalid_rule)
+}
+
+/// Returns what OLM rejects in a rule of a description, in its words.
+pub fn invalid_rule(rule: &Value) -> Option<&'static str> {
+    const CONFIGURATIONS: [&str; 3] = ["*", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
+    let has = |field: &str, value: &str| object::list(rule, &[field]).iter().any(|v| v == value);
+    if has("apiGroups", "*") {
+        Some("webhook rules cannot include all groups")
+    } else if has("apiGroups", "operators.coreos.com") {
+        Some("webhook rules cannot include the OLM group")
+    } else if has("apiGroups", "admissionregistration.k8s.io") && CONFIGURATIONS.iter().any(|c| has("resources", c)) {
+        Some("webhook rules cannot include MutatingWebhookConfiguration or ValidatingWebhookConfiguration resources")
+    } else {
+        None
+    }
 }
 
 /// Returns why the webhooks cannot be installed, independent of retries.
@@ -188,7 +176,7 @@ fn desired(world: &Reader<'_>, csv: Csv<'_>, description: &Value) -> Option<Valu
         "namespaceSelector": namespace_selector(world, csv),
         "objectSelector": {},
     });
-    for field in COPIED {
+    for field in WEBHOOK_FIELDS {
         let value = object::at(description, &[field]);
         if !value.is_null() && (field != "reinvocationPolicy" || kind == "MutatingWebhookConfiguration") {
             webhook[field] = value.clone();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::cluster_copy::ClusterCopy;
 use super::document::Bundle;
-use super::trial::{CSV, Trial};
+use super::simulated_plan::{CSV, SimulatedPlan};
 use crate::api::install_plan::{self, Step};
 use crate::api::object;
 use crate::bundle::reference;
@@ -13,13 +13,14 @@ use crate::installplan;
 use crate::plan::{Controller, Reason};
 
 /// Returns the bundles of the plan, and those that it waits for.
-pub(super) fn contents(trial: &Trial, copy: &ClusterCopy) -> Vec<Bundle> {
-    let lookups = install_plan::InstallPlan::new(&trial.plan).bundle_lookups();
-    let config_map = |namespace: &str, name: &str| trial.before.api().find("", "ConfigMap", namespace, name).cloned();
+pub(super) fn contents(simulated: &SimulatedPlan, copy: &ClusterCopy) -> Vec<Bundle> {
+    let lookups = install_plan::InstallPlan::new(&simulated.plan).bundle_lookups();
+    let config_map =
+        |namespace: &str, name: &str| simulated.before.api().find("", "ConfigMap", namespace, name).cloned();
     let of_image = |image: &str| copy.contents.get(image).cloned();
-    let mut digests = installplan::contents(config_map, of_image, &trial.plan);
+    let mut digests = installplan::contents(config_map, of_image, &simulated.plan);
     let mut bundles: Vec<Bundle> = Vec::new();
-    for step in trial.steps().iter().filter(|s| Step::new(s).kind() == CSV) {
+    for step in simulated.steps().iter().filter(|s| Step::new(s).kind() == CSV) {
         let csv = Step::new(step).resolving();
         let lookup = lookups.iter().find(|l| object::text(l, &["identifier"]) == csv);
         let source = |key| object::text(step, &["resource", key]);
@@ -32,9 +33,9 @@ pub(super) fn contents(trial: &Trial, copy: &ClusterCopy) -> Vec<Bundle> {
             message: String::new(),
         });
     }
-    let unmade: BTreeSet<&str> = reference::unmade(trial.done()).into_keys().collect();
-    let plan = trial.reasons(Controller::InstallPlan, object::name(&trial.plan));
-    let resolution = trial.reasons(Controller::Resolution, &trial.namespace);
+    let unmade: BTreeSet<&str> = reference::unmade(simulated.done()).into_keys().collect();
+    let plan = simulated.reasons(Controller::InstallPlan, object::name(&simulated.plan));
+    let resolution = simulated.reasons(Controller::Resolution, &simulated.namespace);
     for reason in plan.iter().chain(resolution) {
         let (Reason::BundleUnpacking { bundle, image, message }
         | Reason::BundleUnpackFailed { bundle, image, message }

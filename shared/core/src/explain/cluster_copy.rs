@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::Cluster;
-use super::document::Unread;
+use super::document::UnreadableResource;
 use crate::api::crd;
 use crate::api::install_plan::{InstallPlan, Phase};
 use crate::api::kinds::OLM;
@@ -40,7 +40,7 @@ pub(super) struct ClusterCopy {
     pub(super) catalogs: BTreeMap<(String, String), Arc<Snapshot>>,
     /// Digests of the content of bundle images, by reference.
     pub(super) contents: BTreeMap<String, String>,
-    pub(super) unread: Vec<Unread>,
+    pub(super) unreadable: Vec<UnreadableResource>,
     pub(super) fits: BTreeMap<(String, String), SchemaCheckResult>,
     /// The namespace of global catalogs.
     pub(super) global: String,
@@ -50,7 +50,7 @@ impl ClusterCopy {
     /// Copies the cluster. `settings` are the settings of the controllers that run in it.
     pub(super) fn new(settings: &Settings, cluster: Cluster) -> Self {
         let Cluster { mut objects, kinds, kinds_are_complete, undiscovered, server_version, .. } = cluster;
-        let Cluster { catalogs, bundles, fits, unread, now, .. } = cluster;
+        let Cluster { catalogs, bundles, fits, unreadable, now, .. } = cluster;
         let approvals = hold(&mut objects);
         let has_node = objects.iter().any(|o| object::kind(o) == "Node");
         let defines = |name: &str| objects.iter().any(|o| object::kind(o) == CRD && object::name(o) == name);
@@ -91,7 +91,7 @@ impl ClusterCopy {
         let mut settled = read.clone();
         settled.settle(BEFORE);
         let global = settings.global_catalog_namespace.clone();
-        Self { read, settled, approvals, catalogs, contents, unread, fits, global }
+        Self { read, settled, approvals, catalogs, contents, unreadable, fits, global }
     }
 
     /// Returns the cluster before a plan is executed. A plan that waits for approval waits in the settled copy, too. A plan that needs no

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::cluster_copy::ClusterCopy;
 use super::document::{Csv, CsvChange};
 use super::reasons;
-use super::trial::{CSV as KIND, Trial, manifest};
+use super::simulated_plan::{CSV as KIND, SimulatedPlan, manifest};
 use crate::api::cluster_service_version::{self, Phase, is_copy};
 use crate::api::install_plan::Step;
 use crate::api::kinds::OLM;
@@ -17,19 +17,19 @@ use crate::plan::Controller;
 use crate::version;
 
 /// Returns the ClusterServiceVersions of the plan in the order of its steps, and those that are removed without a replacement.
-pub(super) fn changes(trial: &Trial, copy: &ClusterCopy) -> Vec<Csv> {
-    let reasons = reasons::chosen(trial, copy);
+pub(super) fn changes(simulated: &SimulatedPlan, copy: &ClusterCopy) -> Vec<Csv> {
+    let reasons = reasons::chosen(simulated, copy);
     let mut csvs: Vec<Csv> = Vec::new();
-    for step in trial.steps().iter().filter(|s| Step::new(s).kind() == KIND) {
+    for step in simulated.steps().iter().filter(|s| Step::new(s).kind() == KIND) {
         let name = Step::new(step).name();
         let manifest = manifest(step).unwrap_or_default();
-        let after = find(trial, name, true).unwrap_or(&manifest);
-        let before = find(trial, name, false);
-        let replaced =
-            Some(cluster_service_version::Csv::new(after).replaces()).filter(|old| find(trial, old, false).is_some());
-        let old = replaced.and_then(|old| find(trial, old, false));
+        let after = find(simulated, name, true).unwrap_or(&manifest);
+        let before = find(simulated, name, false);
+        let replaced = Some(cluster_service_version::Csv::new(after).replaces())
+            .filter(|old| find(simulated, old, false).is_some());
+        let old = replaced.and_then(|old| find(simulated, old, false));
         let (from, to) = (old.and_then(version_of), version_of(after));
-        let subscriptions = trial.subscriptions_of(name);
+        let subscriptions = simulated.subscriptions_of(name);
         csvs.push(Csv {
             name: name.to_owned(),
             package: package(after).unwrap_or_default(),
@@ -43,23 +43,23 @@ pub(super) fn changes(trial: &Trial, copy: &ClusterCopy) -> Vec<Csv> {
             from,
             to,
             bystander: false,
-            dependency: is_dependency(trial, name, &subscriptions),
+            dependency: is_dependency(simulated, name, &subscriptions),
             subscriptions,
             because: reasons.get(name).cloned().unwrap_or_default(),
-            phase: find(trial, name, true)
+            phase: find(simulated, name, true)
                 .map_or("", |csv| cluster_service_version::Csv::new(csv).phase_text())
                 .to_owned(),
-            message: message(trial, name),
+            message: message(simulated, name),
         });
     }
-    mark_bystanders(trial, &mut csvs);
-    csvs.extend(removed(trial, &csvs));
+    mark_bystanders(simulated, &mut csvs);
+    csvs.extend(removed(simulated, &csvs));
     csvs
 }
 
-fn find<'t>(trial: &'t Trial, name: &str, afterwards: bool) -> Option<&'t Value> {
-    let simulation = if afterwards { &trial.after } else { &trial.before };
-    simulation.api().find(OLM, KIND, &trial.namespace, name)
+fn find<'t>(simulated: &'t SimulatedPlan, name: &str, afterwards: bool) -> Option<&'t Value> {
+    let simulation = if afterwards { &simulated.after } else { &simulated.before };
+    simulation.api().find(OLM, KIND, &simulated.namespace, name)
 }
 
 fn version_of(csv: &Value) -> Option<String> {
@@ -81,23 +81,23 @@ fn package(csv: &Value) -> Option<String> {
 }
 
 /// Reports whether a ClusterServiceVersion is only a dependency: this plan or an earlier one has created its Subscription.
-fn is_dependency(trial: &Trial, csv: &str, subscriptions: &[String]) -> bool {
+fn is_dependency(simulated: &SimulatedPlan, csv: &str, subscriptions: &[String]) -> bool {
     let made = |step: &Value| Step::new(step).kind() == "Subscription" && Step::new(step).resolving() == csv;
     let generated = |name: &String| {
-        let subscription = trial.subscriptions().find(|s| object::name(s) == name);
+        let subscription = simulated.subscriptions().find(|s| object::name(s) == name);
         subscription.is_some_and(|s| object::annotation(s, "olm.generated-by").is_some())
     };
-    if subscriptions.is_empty() { trial.steps().iter().any(made) } else { subscriptions.iter().all(generated) }
+    if subscriptions.is_empty() { simulated.steps().iter().any(made) } else { subscriptions.iter().all(generated) }
 }
 
 /// Marks bystanders: operators that are neither for the Subscription in question nor dependencies. If no Subscription is in question,
 /// operators that share a plan without requiring each other are all bystanders.
-fn mark_bystanders(trial: &Trial, csvs: &mut [Csv]) {
+fn mark_bystanders(simulated: &SimulatedPlan, csvs: &mut [Csv]) {
     let own: BTreeSet<&String> =
         csvs.iter().filter(|csv| !csv.dependency).filter_map(|csv| csv.subscriptions.first()).collect();
     let several = own.len() > 1;
     for csv in csvs.iter_mut().filter(|csv| !csv.dependency) {
-        csv.bystander = match &trial.subscription {
+        csv.bystander = match &simulated.subscription {
             Some(asked) => !csv.subscriptions.contains(asked),
             None => several,
         };
@@ -105,12 +105,12 @@ fn mark_bystanders(trial: &Trial, csvs: &mut [Csv]) {
 }
 
 /// Returns what a ClusterServiceVersion waits for in the end, or why it failed.
-fn message(trial: &Trial, name: &str) -> String {
-    let reasons = trial.reasons(Controller::ClusterServiceVersion, name);
+fn message(simulated: &SimulatedPlan, name: &str) -> String {
+    let reasons = simulated.reasons(Controller::ClusterServiceVersion, name);
     if let [reason, ..] = reasons {
         return reason.to_string();
     }
-    match find(trial, name, true) {
+    match find(simulated, name, true) {
         Some(csv) if cluster_service_version::Csv::new(csv).phase() != Phase::Succeeded => {
             object::text(csv, &["status", "message"]).to_owned()
         }
@@ -119,12 +119,12 @@ fn message(trial: &Trial, name: &str) -> String {
 }
 
 /// Returns the ClusterServiceVersions that are removed without a replacement in the plan.
-fn removed(trial: &Trial, csvs: &[Csv]) -> Vec<Csv> {
-    let before = trial.before.api().list(OLM, KIND, Some(&trial.namespace));
+fn removed(simulated: &SimulatedPlan, csvs: &[Csv]) -> Vec<Csv> {
+    let before = simulated.before.api().list(OLM, KIND, Some(&simulated.namespace));
     let is_gone = |csv: &&Value| {
         let name = object::name(csv);
         let is_replaced = csvs.iter().any(|new| new.replaces.as_deref() == Some(name) || new.name == name);
-        !is_copy(csv) && !object::is_deleting(csv) && !is_replaced && find(trial, name, true).is_none()
+        !is_copy(csv) && !object::is_deleting(csv) && !is_replaced && find(simulated, name, true).is_none()
     };
     let gone = before.filter(is_gone).map(|csv| Csv {
         name: object::name(csv).to_owned(),

@@ -2,15 +2,15 @@
 
 use super::cluster_copy::ClusterCopy;
 use super::document::Deprecation;
-use super::trial::Trial;
+use super::simulated_plan::SimulatedPlan;
 use crate::api::object;
 
 /// Returns the deprecated packages, channels and bundles among those that were chosen.
-pub(super) fn of_chosen(trial: &Trial, copy: &ClusterCopy) -> Vec<Deprecation> {
+pub(super) fn of_chosen(simulated: &SimulatedPlan, copy: &ClusterCopy) -> Vec<Deprecation> {
     let mut deprecations = Vec::new();
-    for csv in trial.csv_names() {
-        for name in trial.subscriptions_of(csv) {
-            let Some(subscription) = trial.subscriptions().find(|s| object::name(s) == name) else { continue };
+    for csv in simulated.csv_names() {
+        for name in simulated.subscriptions_of(csv) {
+            let Some(subscription) = simulated.subscriptions().find(|s| object::name(s) == name) else { continue };
             let spec = |key| object::text(subscription, &["spec", key]);
             let source = (spec("sourceNamespace").to_owned(), spec("source").to_owned());
             let Some(package) = copy.catalogs.get(&source).and_then(|s| s.package(spec("name"))) else { continue };

@@ -49,7 +49,7 @@ pub struct Explanation {
     /// InstallPlans that would be created after this one is complete.
     pub afterwards: Vec<Next>,
     /// Resources that could not be read. The explanation may be incomplete because of them.
-    pub unread: Vec<Unread>,
+    pub unreadable: Vec<UnreadableResource>,
     /// Data that affects the digest but is not shown.
     #[serde(skip)]
     pub unshown: Unshown,
@@ -67,7 +67,7 @@ pub struct Unshown {
 /// A resource that could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Unread {
+pub struct UnreadableResource {
     /// The resource, such as `secrets` or `roles.rbac.authorization.k8s.io`; a description if it is not an API resource.
     pub resource: String,
     /// The namespace; empty for all namespaces and for cluster-scoped resources.
@@ -81,13 +81,13 @@ pub struct Unread {
 #[serde(rename_all = "camelCase")]
 pub struct DryRun {
     /// Whether at least one object was sent.
-    pub asked: bool,
+    pub sent: bool,
     /// Number of objects that the API server would accept.
-    pub taken: u64,
+    pub accepted: u64,
     /// Objects that the API server would reject, in the order of `objects`.
     pub refused: Vec<DryRunRefusal>,
     /// Objects that were not sent, or for which the response was inconclusive, in the order of `objects`.
-    pub not_asked: Vec<DryRunGap>,
+    pub not_sent: Vec<DryRunGap>,
     /// The permissions that were missing to send more objects: a sentence without a full stop; empty if none were missing.
     pub message: String,
 }
@@ -208,16 +208,16 @@ pub const REASONS: [(&str, &str); 23] = [
     ("downgrade", "an operator is replaced by an older version"),
     ("dryRun", "the API server would reject an object"),
     ("escalation", "an account gains privileged permissions, or an object has effects beyond its namespace"),
-    ("nothing", "everything that was requested is installed"),
+    ("ignoredEdit", "OLM ignores a part of the plan's spec"),
+    ("nothingToInstall", "everything that was requested is installed"),
     ("optional", "an optional object is skipped"),
     ("plan", "the plan itself would fail or wait"),
     ("range", "the Subscription gets a version outside of the requested range"),
     ("removal", "an operator is removed without a replacement"),
     ("resolution", "the Subscriptions of the namespace are not resolved"),
     ("superseded", "there is a newer InstallPlan in the namespace"),
-    ("unheeded", "OLM ignores a part of the plan's spec"),
     ("unpack", "the content of a bundle is not known"),
-    ("unread", "a resource could not be read"),
+    ("unreadable", "a resource could not be read"),
     ("unserved", "the cluster does not serve a kind that the bundle contains"),
 ];
 
@@ -341,9 +341,9 @@ pub struct Rbac {
     pub escalates: bool,
     /// Permissions that accounts gain, and all permissions of a ServiceAccount that an operator starts to use, sorted. Permissions that
     /// users gain through aggregated ClusterRoles are listed only if they are escalations.
-    pub gained: Vec<Right>,
+    pub gained: Vec<Permission>,
     /// Permissions that accounts lose, sorted.
-    pub lost: Vec<Right>,
+    pub lost: Vec<Permission>,
     /// ClusterRoles for users that change: those that are aggregated to `admin`, `edit` and `view`, and those of OperatorGroups.
     pub aggregated: Vec<String>,
 }
@@ -351,7 +351,7 @@ pub struct Rbac {
 /// A permission of an account: one rule, which may name several groups, resources and verbs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Right {
+pub struct Permission {
     /// The account: `garden/rose-sa` is a ServiceAccount; others are `User jane`, `Group friends`, or `ClusterRole admin` for all subjects
     /// that are bound to that ClusterRole.
     pub account: String,
@@ -466,9 +466,9 @@ pub struct Crd {
     /// Number of existing custom resources; `null` if they could not be read.
     pub existing: Option<u64>,
     /// The first custom resources that are invalid under the new schema, with their fields.
-    pub misfits: Vec<String>,
+    pub invalid: Vec<String>,
     /// Number of custom resources that are invalid under the new schema.
-    pub misfit_count: u64,
+    pub invalid_count: u64,
     /// The first custom resources that are valid but have fields that the new schema does not define, with these fields. The API server
     /// drops such fields.
     #[serde(default)]
@@ -494,7 +494,7 @@ pub struct Unserved {
     /// The Subscriptions that request the bundle. Without them the other bundles can be installed.
     pub subscriptions: Vec<String>,
     /// The ClusterServiceVersions of other bundles in the plan that are blocked.
-    pub holds_up: Vec<String>,
+    pub blocks: Vec<String>,
     /// Names of the objects of the kind.
     pub objects: Vec<String>,
     /// Whether the plan may skip the objects.

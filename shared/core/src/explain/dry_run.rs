@@ -1,17 +1,18 @@
 //! The writes of a plan, to be sent to an API server as dry runs (`dryRun=All`), and the evaluation of the responses.
 //!
 //! ```text
-//!   trial, objects --writes--> Write … (the caller sends dry runs) … Answer --add_results--> objects as the server would persist them, verdict
+//!   writes: the objects of the plan      --Write-->         the caller sends dry runs
+//!   add_results: objects, verdict        <--DryRunResult--  one Answer per object
 //! ```
 //!
-//! *Guarantee*: the hash of an explanation covers what the plan would do; responses do not change it. *Caveats*: the caller's rights
-//! differ from those with which the plan is executed, so a lack of rights is not a finding; and each object is tried on its own, as if
-//! the others did not exist.
+//! *Guarantee*: the hash of an explanation covers what the plan would do; responses do not change it. *Caveats*: the caller's
+//! permissions differ from those with which the plan is executed, so a missing permission is not a finding; and each object is tried on
+//! its own, as if the others did not exist.
 
 use serde_json::Value;
 
 use super::hidden::OF_THE_SERVER;
-use super::trial::Trial;
+use super::simulated_plan::SimulatedPlan;
 use super::{Because, By, Change, DryRunGap, DryRunRefusal, Explanation, Object, Outcome};
 use crate::api::object::{self, ObjectRef};
 use crate::api::status::Status;
@@ -26,7 +27,7 @@ pub struct Write {
     pub object: Value,
     /// Whether the object exists, so that the write is an update.
     pub exists: bool,
-    /// The ServiceAccount with whose rights it is written; `None` for the controllers' own rights.
+    /// The ServiceAccount with whose permissions it is written; `None` for the controllers' own permissions.
     pub account: Option<Account>,
 }
 
@@ -34,11 +35,11 @@ pub struct Write {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// The API server would accept the object, and persist it in this form.
-    Taken(Value),
+    Accepted(Value),
     /// The API server would reject the object.
     Refused(Status),
     /// The object was not sent, or the response is inconclusive: why.
-    NotAsked(String),
+    NotSent(String),
 }
 
 /// The result of a dry run, with its object.
@@ -51,14 +52,14 @@ pub struct DryRunResult {
 }
 
 /// Returns the writes to send as dry runs.
-pub(super) fn writes(trial: &Trial, Explanation { plan, objects, .. }: &Explanation) -> Vec<Write> {
+pub(super) fn writes(simulated: &SimulatedPlan, Explanation { plan, objects, .. }: &Explanation) -> Vec<Write> {
     let account = plan.service_account.as_deref().and_then(|account| account.split_once('/'));
     let account = account.map(|(namespace, name)| Account { namespace: namespace.to_owned(), name: name.to_owned() });
     let is_written = |o: &&Object| matches!(o.change, Change::Create | Change::Update);
-    // Whether the remaining writes use the ServiceAccount's rights or OLM's own cannot be determined from the objects.
+    // Whether the remaining writes use the ServiceAccount's permissions or OLM's own cannot be determined from the objects.
     let is_known = |o: &&Object| o.by == By::Step || o.by == By::Olm && account.is_none();
     let write = |o: &Object| {
-        let mut object = trial.after.api().find(&o.gvk.group, &o.gvk.kind, &o.namespace, &o.name)?.clone();
+        let mut object = simulated.after.api().find(&o.gvk.group, &o.gvk.kind, &o.namespace, &o.name)?.clone();
         object::map_mut(&mut object, &[]).remove("status");
         let metadata = object::map_mut(&mut object, &["metadata"]);
         // Set by the API server; the values in the copy are generated.
@@ -72,8 +73,8 @@ pub(super) fn writes(trial: &Trial, Explanation { plan, objects, .. }: &Explanat
 }
 
 impl Explanation {
-    /// Adds the results of the dry runs, and updates the verdict. `message` states which rights were missing to send more of them. Only
-    /// with `optional_manifests` does a plan skip optional objects that are refused.
+    /// Adds the results of the dry runs, and updates the verdict. `message` states which permissions were missing to send more of them.
+    /// Only with `optional_manifests` does a plan skip optional objects that are refused.
     pub fn add_results(&mut self, mut results: Vec<DryRunResult>, message: String, optional_manifests: bool) {
         self.dry_run.message = message;
         results.sort_by_key(|result| self.objects.iter().position(|o| is(o, &result.target)));
@@ -81,8 +82,8 @@ impl Explanation {
             let Some(object) = self.objects.iter_mut().find(|o| is(o, &target)) else { continue };
             let (gvk, namespace, name) = (object.gvk.clone(), object.namespace.clone(), object.name.clone());
             match answer {
-                Answer::Taken(kept) => {
-                    self.dry_run.taken += 1;
+                Answer::Accepted(kept) => {
+                    self.dry_run.accepted += 1;
                     object.after = self.unshown.stored(&kept, &object.after);
                     if object.after == object.before {
                         (object.before, object.after, object.change) = (Value::Null, Value::Null, Change::Unchanged);
@@ -104,12 +105,12 @@ impl Explanation {
                     let refusal = DryRunRefusal { gvk, namespace, name, code, reason, message, may_pass, optional };
                     self.dry_run.refused.push(refusal);
                 }
-                Answer::NotAsked(message) => {
-                    self.dry_run.not_asked.push(DryRunGap { gvk, namespace, name, message });
+                Answer::NotSent(message) => {
+                    self.dry_run.not_sent.push(DryRunGap { gvk, namespace, name, message });
                 }
             }
         }
-        self.dry_run.asked = self.dry_run.taken > 0 || !self.dry_run.refused.is_empty();
+        self.dry_run.sent = self.dry_run.accepted > 0 || !self.dry_run.refused.is_empty();
         self.judge_refusals();
     }
 

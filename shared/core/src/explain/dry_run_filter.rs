@@ -1,7 +1,7 @@
 //! Selects the writes of a plan that are sent as dry runs, and classifies refusals.
 //!
-//! An API server evaluates each dry run on its own, with the rights of the caller. A refusal that is due to other objects of the plan that
-//! do not exist yet, or to the caller, is not a finding about the plan: such writes are not sent, or do not count as refused.
+//! An API server evaluates each dry run on its own, with the permissions of the caller. A refusal that is due to other objects of the plan
+//! that do not exist yet, or to the caller, is not a finding about the plan: such writes are not sent, or do not count as refused.
 
 use super::dry_run::{Answer, Write};
 use crate::api::object::{self, Gvk, ObjectRef};
@@ -44,7 +44,8 @@ fn is_kubernetes(gvk: &Gvk) -> bool {
     !gvk.group.contains('.') || gvk.group.ends_with(".k8s.io")
 }
 
-/// Reports whether a Role or binding was refused because the caller lacks the rights that it grants. The controllers may grant any right.
+/// Reports whether a Role or binding was refused because the caller lacks the permissions that it grants. The controllers may grant any
+/// permission.
 pub fn lacks_grants(refusal: &Status) -> bool {
     refusal.is_forbidden() && refusal.message.contains("attempting to grant RBAC permissions not currently held")
 }
@@ -52,14 +53,14 @@ pub fn lacks_grants(refusal: &Status) -> bool {
 impl From<Status> for Answer {
     /// Converts a refusal. Refusals that are due to the caller or to the request count as inconclusive.
     fn from(refusal: Status) -> Self {
-        let not_asked = |why: &str| Self::NotAsked(why.to_owned());
+        let not_sent = |why: &str| Self::NotSent(why.to_owned());
         match refusal.code {
-            _ if lacks_grants(&refusal) => not_asked("not allowed to grant the permissions in it"),
-            404 => not_asked("its namespace or its kind does not exist yet"),
-            409 if refusal.is_already_exists() => not_asked("it already exists, and could not be read"),
-            409 if refusal.is_conflict() => not_asked("it was changed in the meantime"),
-            401 => Self::NotAsked(refusal.message),
-            400 if refusal.message.contains("does not support dry run") => Self::NotAsked(refusal.message),
+            _ if lacks_grants(&refusal) => not_sent("not allowed to grant the permissions in it"),
+            404 => not_sent("its namespace or its kind does not exist yet"),
+            409 if refusal.is_already_exists() => not_sent("it already exists, and could not be read"),
+            409 if refusal.is_conflict() => not_sent("it was changed in the meantime"),
+            401 => Self::NotSent(refusal.message),
+            400 if refusal.message.contains("does not support dry run") => Self::NotSent(refusal.message),
             _ => Self::Refused(refusal),
         }
     }
@@ -132,7 +133,7 @@ mod tests {
     #[test]
     fn refusals_that_are_due_to_the_caller_are_inconclusive() {
         let escalates = "user \"jane\" is attempting to grant RBAC permissions not currently held:\n{...}";
-        for (code, reason, message, not_asked) in [
+        for (code, reason, message, not_sent) in [
             (403, "Forbidden", escalates, Some("not allowed to grant the permissions in it")),
             (403, "Forbidden", "exceeded quota: few", None),
             (401, "Unauthorized", "Unauthorized", Some("Unauthorized")),
@@ -153,7 +154,7 @@ mod tests {
         ] {
             let refusal = Status::new(code, reason, message);
             let expected =
-                not_asked.map_or_else(|| Answer::Refused(refusal.clone()), |why| Answer::NotAsked(why.to_owned()));
+                not_sent.map_or_else(|| Answer::Refused(refusal.clone()), |why| Answer::NotSent(why.to_owned()));
             assert_eq!(Answer::from(refusal.clone()), expected, "{code} {message}");
             assert_eq!(lacks_grants(&refusal), message == escalates);
         }

@@ -1,7 +1,7 @@
-//! Determines which rights are privileged.
+//! Determines which permissions are privileged.
 //!
-//! Statements of a ClusterServiceVersion about itself exempt no rights, because the author of the bundle is untrusted. Only the mark for
-//! cluster-wide writes exempts resources that the plan itself creates: custom resources of exactly the definitions that it creates, and
+//! Statements of a ClusterServiceVersion about itself exempt no permissions, because the author of the bundle is untrusted. Only the mark
+//! for cluster-wide writes exempts resources that the plan itself creates: custom resources of exactly the definitions that it creates, and
 //! groups of APIServices that were not served before. Built-in groups are never exempt.
 //!
 //! Names are compared case-insensitively, and a `*` anywhere counts as a wildcard. RBAC is stricter in both cases, so this errs towards
@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::trial::Trial;
-use super::{Escalation, Right};
+use super::simulated_plan::SimulatedPlan;
+use super::{Escalation, Permission};
 use crate::api::cluster_service_version::Csv;
 use crate::api::kinds::{ADMISSION_REGISTRATION, API_EXTENSIONS, OLM, RBAC};
 use crate::api::object;
@@ -34,7 +34,7 @@ const REVIEWS: [(&str, &str); 6] = [
     ("authorization.k8s.io", "subjectaccessreviews"),
 ];
 
-/// Resources that run Pods. Writing them in all namespaces is equivalent to the rights of every ServiceAccount.
+/// Resources that run Pods. Writing them in all namespaces is equivalent to the permissions of every ServiceAccount.
 const RUNNING: [(&str, &str); 8] = [
     ("", "pods"),
     ("", "replicationcontrollers"),
@@ -96,8 +96,8 @@ pub(super) struct Own {
 
 impl Own {
     /// Returns the APIs and certificates of a plan.
-    pub(super) fn from_trial(trial: &Trial) -> Self {
-        let [before, after] = [&trial.before, &trial.after].map(crate::sim::Simulation::api);
+    pub(super) fn from_plan(simulated: &SimulatedPlan) -> Self {
+        let [before, after] = [&simulated.before, &simulated.after].map(crate::sim::Simulation::api);
         let defined = |name: &str| {
             let crd = after.find(API_EXTENSIONS, "CustomResourceDefinition", "", name)?;
             let of = |path: &[&str]| object::text(crd, path).to_ascii_lowercase();
@@ -108,8 +108,8 @@ impl Own {
             let has = |s: &Value| !object::at(s, &["spec", "service"]).is_null();
             services.any(|s| object::text(s, &["spec", "group"]).eq_ignore_ascii_case(group) && has(s))
         };
-        let mut own = Self { namespace: trial.namespace.clone(), ..Self::default() };
-        for step in trial.steps() {
+        let mut own = Self { namespace: simulated.namespace.clone(), ..Self::default() };
+        for step in simulated.steps() {
             let of = |key| object::text(step, &["resource", key]);
             let name = of("name");
             let is_new = || before.find(API_EXTENSIONS, "CustomResourceDefinition", "", name).is_none();
@@ -122,8 +122,8 @@ impl Own {
         }
         let is_new = |group: &&String| !before.kinds().any(|kind| kind.group == **group) && !is_served_by_others(group);
         own.new_groups = own.created.iter().map(|(group, _)| group).filter(is_new).cloned().collect();
-        for name in trial.csv_names() {
-            let Some(csv) = after.find(OLM, "ClusterServiceVersion", &trial.namespace, name) else { continue };
+        for name in simulated.csv_names() {
+            let Some(csv) = after.find(OLM, "ClusterServiceVersion", &simulated.namespace, name) else { continue };
             for crd in Csv::new(csv).owned_crds() {
                 own.provided.extend(defined(object::text(crd, &["name"])));
             }
@@ -161,23 +161,23 @@ impl Own {
         Self { provided: BTreeSet::from([(group.to_owned(), resource.to_owned())]), ..Self::default() }
     }
 
-    /// Reports whether the plan creates all resources of the right.
-    fn is_all(&self, right: &Right) -> bool {
-        all_pairs(right, |group, resource| {
+    /// Reports whether the plan creates all resources of the permission.
+    fn is_all(&self, permission: &Permission) -> bool {
+        all_pairs(permission, |group, resource| {
             self.groups.contains(group) || self.created.contains(&(group.to_owned(), resource.to_owned()))
         })
     }
 
-    /// Reports whether the plan's operators provide all resources of the right.
-    fn is_all_provided(&self, right: &Right) -> bool {
-        all_pairs(right, |group, resource| {
+    /// Reports whether the plan's operators provide all resources of the permission.
+    fn is_all_provided(&self, permission: &Permission) -> bool {
+        all_pairs(permission, |group, resource| {
             self.groups.contains(group) || self.provided.contains(&(group.to_owned(), resource.to_owned()))
         })
     }
 
-    /// Reports whether it is the right that OLM grants an operator to read the certificate that OLM has created for it.
-    fn is_certificate(&self, right: &Right) -> bool {
-        let Right { namespace, role, resources, resource_names, verbs, .. } = right;
+    /// Reports whether it is the permission that OLM grants an operator to read the certificate that OLM has created for it.
+    fn is_certificate(&self, permission: &Permission) -> bool {
+        let Permission { namespace, role, resources, resource_names, verbs, .. } = permission;
         let [name] = &resource_names[..] else { return false };
         namespace.as_deref() == Some(&self.namespace)
             && *role == format!("Role {name}")
@@ -187,31 +187,31 @@ impl Own {
     }
 }
 
-/// Reports whether `holds` is true for each group and resource of a right, ignoring subresources. Wildcards count as names, and an empty
-/// list yields false.
-fn all_pairs(right: &Right, holds: impl Fn(&str, &str) -> bool) -> bool {
+/// Reports whether `holds` is true for each group and resource of a permission, ignoring subresources. Wildcards count as names, and an
+/// empty list yields false.
+fn all_pairs(permission: &Permission, holds: impl Fn(&str, &str) -> bool) -> bool {
     // Duplicates are removed, because untrusted lists could make their product expensive.
     let lower = |list: &[String]| -> BTreeSet<String> {
         list.iter().map(|item| item.split('/').next().unwrap_or_default().to_ascii_lowercase()).collect()
     };
-    let [groups, resources] = [&right.api_groups, &right.resources].map(|list| lower(list));
+    let [groups, resources] = [&permission.api_groups, &permission.resources].map(|list| lower(list));
     !groups.is_empty()
         && !resources.is_empty()
         && groups.iter().all(|group| resources.iter().all(|resource| holds(group, resource)))
 }
 
-/// The holder of a right.
+/// The holder of a permission.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holder {
-    /// The account that the right names.
+    /// The account that the permission names.
     Account,
-    /// All subjects that are bound to the aggregated ClusterRole that contains the right, in any namespace.
+    /// All subjects that are bound to the aggregated ClusterRole that contains the permission, in any namespace.
     Aggregate,
 }
 
-/// Returns why a right is privileged; empty if it is not.
-pub(super) fn escalations(right: &Right, own: &Own, holder: Holder) -> Vec<Escalation> {
-    let Right { account, api_groups, resources, verbs, namespace, non_resource_urls, .. } = right;
+/// Returns why a permission is privileged; empty if it is not.
+pub(super) fn escalations(permission: &Permission, own: &Own, holder: Holder) -> Vec<Escalation> {
+    let Permission { account, api_groups, resources, verbs, namespace, non_resource_urls, .. } = permission;
     let is_unknown = verbs.is_empty() && resources.is_empty() && non_resource_urls.is_empty();
     let of = |group: &str, resource: &str| names_group(api_groups, group) && names_resource(resources, resource);
     let of_any = |pairs: &[(&str, &str)]| pairs.iter().any(|(group, resource)| of(group, resource));
@@ -220,23 +220,23 @@ pub(super) fn escalations(right: &Right, own: &Own, holder: Holder) -> Vec<Escal
     let writes = is_any(verbs, |verb| !READING.contains(&verb));
     let is_review = !verbs.is_empty()
         && verbs.iter().all(|verb| verb == "create")
-        && all_pairs(right, |group, resource| REVIEWS.contains(&(group, resource)));
+        && all_pairs(permission, |group, resource| REVIEWS.contains(&(group, resource)));
     let is_wild = |list: &[String]| is_any(list, |item| item.contains('*'));
     // OLM grants administrators of a namespace all verbs on the APIs that its operators provide.
-    let is_ordinary = holder == Holder::Aggregate && own.is_all_provided(right);
+    let is_ordinary = holder == Holder::Aggregate && own.is_all_provided(permission);
     let everywhere = holder == Holder::Account && namespace.is_none() && !resources.is_empty();
     let mut escalations = Vec::new();
     let mut mark = |is_one: bool, escalation| escalations.extend(is_one.then_some(escalation));
     let wild = [api_groups, resources, non_resource_urls].into_iter().any(|list| is_wild(list));
     mark(wild || all && !is_ordinary, Escalation::Wildcard);
-    mark(of("", "secrets") && !own.is_certificate(right), Escalation::Secrets);
+    mark(of("", "secrets") && !own.is_certificate(permission), Escalation::Secrets);
     let roles = of_any(&[(RBAC, "roles"), (RBAC, "clusterroles")]);
     mark(roles && does("escalate"), Escalation::Escalate);
     mark(roles && does("bind"), Escalation::Bind);
     // Newer versions of Kubernetes have several verbs with this prefix, for other resources, too.
     let impersonates = is_any(verbs, |verb| verb.starts_with("impersonate"));
     mark(impersonates || all && of_any(&IDENTITIES), Escalation::Impersonate);
-    mark(everywhere && writes && !is_review && !own.is_all(right), Escalation::ClusterWide);
+    mark(everywhere && writes && !is_review && !own.is_all(permission), Escalation::ClusterWide);
     let runs = everywhere && writes && of_any(&RUNNING);
     mark(runs || of_any(&ENTERING), Escalation::Execution);
     let signs = of_any(&[
@@ -251,6 +251,26 @@ pub(super) fn escalations(right: &Right, own: &Own, holder: Holder) -> Vec<Escal
     mark(is_everyone, Escalation::Everyone);
     mark(is_unknown, Escalation::UnknownRole);
     escalations
+}
+
+/// Returns a rule as a permission of an account, with the reasons why it is privileged regardless of what else the operator brings.
+/// Without a namespace the permission holds in the whole cluster.
+pub fn permission(account: &str, namespace: Option<&str>, rule: &Value) -> Permission {
+    let of = |field: &str| -> Vec<String> {
+        object::list(rule, &[field]).iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let mut permission = Permission {
+        account: account.to_owned(),
+        namespace: namespace.map(str::to_owned),
+        api_groups: of("apiGroups"),
+        resources: of("resources"),
+        resource_names: of("resourceNames"),
+        non_resource_urls: of("nonResourceURLs"),
+        verbs: of("verbs"),
+        ..Permission::default()
+    };
+    permission.escalations = escalations(&permission, &Own::default(), Holder::Account);
+    permission
 }
 
 fn is_any(list: &[String], holds: impl Fn(&str) -> bool) -> bool {
@@ -293,23 +313,12 @@ mod tests {
         }
     }
 
-    fn right(namespace: Option<&str>, rule: &Value) -> Right {
-        let of = |key: &str| -> Vec<String> {
-            object::list(rule, &[key]).iter().filter_map(Value::as_str).map(str::to_owned).collect()
-        };
-        Right {
-            namespace: namespace.map(str::to_owned),
-            api_groups: of("apiGroups"),
-            resources: of("resources"),
-            resource_names: of("resourceNames"),
-            non_resource_urls: of("nonResourceURLs"),
-            verbs: of("verbs"),
-            ..Right::default()
-        }
+    fn permission(namespace: Option<&str>, rule: &Value) -> Permission {
+        super::permission("", namespace, rule)
     }
 
     fn marks(namespace: Option<&str>, rule: &Value) -> Vec<Escalation> {
-        escalations(&right(namespace, rule), &own(), Holder::Account)
+        escalations(&permission(namespace, rule), &own(), Holder::Account)
     }
 
     fn rule(group: &str, resource: &str, verbs: &[&str]) -> Value {
@@ -364,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn rights_that_lead_to_other_rights_are_marked_in_all_spellings() {
+    fn permissions_that_lead_to_other_permissions_are_marked_in_all_spellings() {
         use Escalation as E;
         let garden = Some("garden");
         for (group, resource, verbs, wanted) in [
@@ -392,10 +401,12 @@ mod tests {
         assert_eq!((urls("*"), urls("/metrics")), (vec![E::Wildcard], vec![]));
         // The group of the reviews also contains requests for tokens.
         assert_eq!(marks(None, &rule(AUTHENTICATION, "roses", &["create"])), [E::ClusterWide]);
-        let everyone =
-            Right { account: "Group system:authenticated".to_owned(), ..right(garden, &rule("", "pods", &["get"])) };
+        let everyone = Permission {
+            account: "Group system:authenticated".to_owned(),
+            ..permission(garden, &rule("", "pods", &["get"]))
+        };
         assert_eq!(escalations(&everyone, &own(), Holder::Account), [E::Everyone]);
-        let unknown = Right { role: "ClusterRole who-knows".to_owned(), ..Right::default() };
+        let unknown = Permission { role: "ClusterRole who-knows".to_owned(), ..Permission::default() };
         assert_eq!(escalations(&unknown, &own(), Holder::Account), [E::UnknownRole]);
     }
 
@@ -403,8 +414,8 @@ mod tests {
     fn named_secrets_are_marked_except_certificates_of_olm() {
         let named = |name: &str, role: &str, verb: &str| {
             let rule = json!({ "apiGroups": [""], "resources": ["secrets"], "resourceNames": [name], "verbs": [verb] });
-            let right = Right { role: role.to_owned(), ..right(Some("garden"), &rule) };
-            escalations(&right, &own(), Holder::Account)
+            let permission = Permission { role: role.to_owned(), ..permission(Some("garden"), &rule) };
+            escalations(&permission, &own(), Holder::Account)
         };
         assert_eq!(named("gate-service-cert", "Role gate-service-cert", "get"), []);
         for (name, role, verb) in [
@@ -418,7 +429,7 @@ mod tests {
 
     #[test]
     fn aggregated_roles_may_contain_all_verbs_only_on_provided_apis() {
-        let aggregate = |rule: &Value| escalations(&right(None, rule), &own(), Holder::Aggregate);
+        let aggregate = |rule: &Value| escalations(&permission(None, rule), &own(), Holder::Aggregate);
         assert_eq!(aggregate(&rule("garden.example.com", "tulips", &["*"])), []);
         assert_eq!(aggregate(&rule("", "pods", &["create"])), []);
         assert_eq!(aggregate(&rule("garden.example.com", "lilies", &["*"])), [Escalation::Wildcard]);

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::cluster_copy::{BEFORE, CATALOG, ClusterCopy, reference};
-use super::trial::{self, Offered, Trial};
+use super::simulated_plan::{self, Offered, SimulatedPlan};
 use super::{
     Asks, Cluster, Error, Explanation, Subject, bundles, crds, csvs, deprecations, dry_run, hidden, images,
-    irreversible, objects, rights, unserved_kinds, verdict, webhooks,
+    irreversible, objects, permissions, unserved_kinds, verdict, webhooks,
 };
 use crate::api::kinds::OLM;
 use crate::api::object::{self, ObjectRef};
@@ -45,40 +45,42 @@ impl Explainer {
     /// # Errors
     /// As [`Self::explain`].
     pub fn explain_and_ask(&self, subject: &Subject) -> Result<(Explanation, Asks), Error> {
-        let trial = self.try_out(subject)?;
-        let unshown = hidden::unshown(&trial);
+        let simulated = self.simulate(subject)?;
+        let unshown = hidden::unshown(&simulated);
         let mut explanation = Explanation {
             namespace: subject.namespace().to_owned(),
-            plan: trial.described(&self.copy),
-            objects: objects::changes(&trial, &unshown),
-            unread: self.copy.unread.clone(),
+            plan: simulated.described(&self.copy),
+            objects: objects::changes(&simulated, &unshown),
+            unreadable: self.copy.unreadable.clone(),
             unshown,
             ..Explanation::default()
         };
-        explanation.csvs = csvs::changes(&trial, &self.copy);
-        explanation.rbac = rights::changes(&trial);
-        explanation.crds = crds::changes(&trial, &self.copy);
-        explanation.unserved = unserved_kinds::missing(&trial);
-        explanation.images = images::changes(&trial);
-        explanation.webhooks = webhooks::changes(&trial);
-        explanation.optional = objects::optional(&trial, &explanation.objects);
-        explanation.bundles = bundles::contents(&trial, &self.copy);
-        explanation.deprecations = deprecations::of_chosen(&trial, &self.copy);
-        explanation.irreversible = irreversible::changes(&trial, &explanation);
-        explanation.afterwards = trial::afterwards(&trial, &self.copy);
-        explanation.verdict = verdict::judge(&trial, &self.copy, &explanation);
+        explanation.csvs = csvs::changes(&simulated, &self.copy);
+        explanation.rbac = permissions::changes(&simulated);
+        explanation.crds = crds::changes(&simulated, &self.copy);
+        explanation.unserved = unserved_kinds::missing(&simulated);
+        explanation.images = images::changes(&simulated);
+        explanation.webhooks = webhooks::changes(&simulated);
+        explanation.optional = objects::optional(&simulated, &explanation.objects);
+        explanation.bundles = bundles::contents(&simulated, &self.copy);
+        explanation.deprecations = deprecations::of_chosen(&simulated, &self.copy);
+        explanation.irreversible = irreversible::changes(&simulated, &explanation);
+        explanation.afterwards = simulated_plan::afterwards(&simulated, &self.copy);
+        explanation.verdict = verdict::judge(&simulated, &self.copy, &explanation);
         explanation.hash = explanation.digest();
-        let asks =
-            Asks { fits: crds::questions(&trial, &explanation.crds), writes: dry_run::writes(&trial, &explanation) };
+        let asks = Asks {
+            fits: crds::questions(&simulated, &explanation.crds),
+            writes: dry_run::writes(&simulated, &explanation),
+        };
         Ok((explanation, asks))
     }
 
-    pub(super) fn try_out(&self, subject: &Subject) -> Result<Trial, Error> {
+    pub(super) fn simulate(&self, subject: &Subject) -> Result<SimulatedPlan, Error> {
         match subject {
             Subject::Plan { namespace, name } => {
                 let plan = self.copy.read.api().find(OLM, "InstallPlan", namespace, name);
                 plan.ok_or_else(|| missing("InstallPlan", namespace, name))?;
-                Ok(Trial::of_plan(&self.copy.before(namespace, name), namespace, Some(name), None))
+                Ok(SimulatedPlan::of_plan(&self.copy.before(namespace, name), namespace, Some(name), None))
             }
             Subject::Subscription { namespace, name } => {
                 let found = self.copy.read.api().find(OLM, "Subscription", namespace, name);
@@ -87,8 +89,8 @@ impl Explainer {
             }
             Subject::Package { namespace, package, range } => match self.copy.subscribed(namespace, package) {
                 Some(name) => {
-                    let trial = self.of_subscription(namespace, &name);
-                    Ok(Trial { wanted: range.clone().map(|range| (package.clone(), range)), ..trial })
+                    let simulated = self.of_subscription(namespace, &name);
+                    Ok(SimulatedPlan { wanted: range.clone().map(|range| (package.clone(), range)), ..simulated })
                 }
                 None => self.subscribe(namespace, package, range.as_ref()),
             },
@@ -96,19 +98,19 @@ impl Explainer {
         }
     }
 
-    fn of_subscription(&self, namespace: &str, name: &str) -> Trial {
+    fn of_subscription(&self, namespace: &str, name: &str) -> SimulatedPlan {
         let read = self.copy.read.api().find(OLM, "Subscription", namespace, name);
         let plan = read.map_or("", |s| subscription::Subscription::new(s).plan_name());
         match self.copy.before(namespace, plan) {
             Cow::Borrowed(before) if !std::ptr::eq(before, &raw const self.copy.read) => {
-                Trial::of_subscription(before, namespace, name)
+                SimulatedPlan::of_subscription(before, namespace, name)
             }
-            before => Trial::of_plan(&before, namespace, Some(plan), Some(name)),
+            before => SimulatedPlan::of_plan(&before, namespace, Some(plan), Some(name)),
         }
     }
 
     /// Simulates a new Subscription.
-    fn subscribe(&self, namespace: &str, package: &str, range: Option<&Range>) -> Result<Trial, Error> {
+    fn subscribe(&self, namespace: &str, package: &str, range: Option<&Range>) -> Result<SimulatedPlan, Error> {
         let offered = |(source_namespace, _): &&(String, String)| {
             *source_namespace == namespace || *source_namespace == self.copy.global
         };
@@ -137,11 +139,11 @@ impl Explainer {
         }
         let mut before = self.copy.settled.clone();
         self.add_subscription(&mut before, namespace, package, spec);
-        Ok(Trial::of_subscription(&before, namespace, package))
+        Ok(SimulatedPlan::of_subscription(&before, namespace, package))
     }
 
     /// Simulates a bundle as if a catalog contained it.
-    fn offer(&self, namespace: &str, bundle: &Rendered) -> Trial {
+    fn offer(&self, namespace: &str, bundle: &Rendered) -> SimulatedPlan {
         let subscription = self.copy.subscribed(namespace, &bundle.package);
         let known =
             subscription.as_ref().and_then(|name| self.copy.read.api().find(OLM, "Subscription", namespace, name));
@@ -172,7 +174,7 @@ impl Explainer {
             }
         };
         let offered = Some(Offered { csv: bundle.name.clone(), snapshot: offered });
-        Trial { offered, ..Trial::of_subscription(&before, namespace, &name) }
+        SimulatedPlan { offered, ..SimulatedPlan::of_subscription(&before, namespace, &name) }
     }
 
     /// Removes the plans that wait for approval, and the references of Subscriptions to them. Approved plans are executed in any case.

@@ -6,7 +6,8 @@ use super::Explanation;
 use crate::api::hash::sha256_hex;
 
 /// The parts that may change while the plan would still do the same: the verdict, what could be read, and later plans.
-const NOT_WHAT_IT_DOES: [&str; 7] = ["hash", "verdict", "dryRun", "unread", "afterwards", "deprecations", "bundles"];
+const NOT_WHAT_IT_DOES: [&str; 7] =
+    ["hash", "verdict", "dryRun", "unreadable", "afterwards", "deprecations", "bundles"];
 
 impl Explanation {
     /// Returns the digest, `sha256:…`, of what the plan would do. It is independent of resource versions and time. It changes if the plan,
@@ -26,7 +27,7 @@ impl Explanation {
             }
             forget_generated_names(fields);
             forget(fields, "csvs", &["because"]);
-            forget(fields, "crds", &["existing", "misfits", "misfitCount", "message"]);
+            forget(fields, "crds", &["existing", "invalid", "invalidCount", "message"]);
         }
         format!("sha256:{}", sha256_hex(sorted(document).to_string()))
     }
@@ -81,7 +82,7 @@ mod tests {
         second.verdict.reasons.push(Because::default());
         second.plan.approved = true;
         second.hash = first.digest();
-        second.dry_run.asked = true;
+        second.dry_run.sent = true;
         assert_eq!(first.digest(), second.digest());
         assert!(first.digest().starts_with("sha256:"));
         second.objects[0].after = json!({ "a": [3], "b": 1 });

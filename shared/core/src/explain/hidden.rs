@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::document::Unshown;
-use super::trial::Trial;
+use super::simulated_plan::SimulatedPlan;
 use crate::api::cluster_service_version::is_copy;
 use crate::api::hash::sha256_hex;
 use crate::api::kinds;
@@ -42,17 +42,17 @@ const OF_A_SECRET: [&str; 7] = ["apiVersion", "kind", "metadata", "type", "immut
 const PLAIN: &str = "kubernetes.io/";
 
 /// Returns the data of a plan that is not shown.
-pub(super) fn unshown(trial: &Trial) -> Unshown {
+pub(super) fn unshown(simulated: &SimulatedPlan) -> Unshown {
     let mut unshown = Unshown::default();
-    for csv in [&trial.before, &trial.after].into_iter().flat_map(csvs).filter(|csv| !is_copy(csv)) {
+    for csv in [&simulated.before, &simulated.after].into_iter().flat_map(csvs).filter(|csv| !is_copy(csv)) {
         unshown.generated.add(csv);
     }
-    for step in trial.steps() {
+    for step in simulated.steps() {
         let of = |key| object::text(step, &["resource", key]);
         let Gvk { group, kind, .. } = kind_made(step);
         if kind == "Secret" && group.is_empty() {
-            unshown.generated.forget_secret(&trial.namespace, of("name"));
-            let digest = sha256_hex(format!("{}{}", of("manifest"), brought(trial, of("name"))));
+            unshown.generated.forget_secret(&simulated.namespace, of("name"));
+            let digest = sha256_hex(format!("{}{}", of("manifest"), brought(simulated, of("name"))));
             unshown.secrets.push(digest);
         }
     }
@@ -82,11 +82,11 @@ impl Unshown {
     }
 
     fn one(&self, json: &Value, before: Option<&Value>) -> Value {
-        let mut told = json.clone();
-        self.generated.stand_in(&mut told);
-        let map = object::map_mut(&mut told, &[]);
+        let mut shown = json.clone();
+        self.generated.stand_in(&mut shown);
+        let map = object::map_mut(&mut shown, &[]);
         map.remove("status");
-        let metadata = object::map_mut(&mut told, &["metadata"]);
+        let metadata = object::map_mut(&mut shown, &["metadata"]);
         for field in OF_THE_SERVER {
             metadata.remove(field);
         }
@@ -111,9 +111,9 @@ impl Unshown {
             }
         }
         match object::kind(json) {
-            "Secret" => self.hide(&mut told, before),
+            "Secret" => self.hide(&mut shown, before),
             "Service" => {
-                let spec = object::map_mut(&mut told, &["spec"]);
+                let spec = object::map_mut(&mut shown, &["spec"]);
                 if spec.get("clusterIP").is_some_and(|ip| ip != "None") {
                     spec.remove("clusterIP");
                     spec.remove("clusterIPs");
@@ -121,7 +121,7 @@ impl Unshown {
             }
             _ => {}
         }
-        told
+        shown
     }
 
     /// Hides the values of a Secret, except whether they change.
@@ -155,9 +155,9 @@ impl Unshown {
 }
 
 /// Returns the values that a plan adds to a Secret. Existing values must not be part of a digest.
-fn brought(trial: &Trial, name: &str) -> Value {
-    let find = |simulation: &'_ Simulation| simulation.api().find("", "Secret", &trial.namespace, name).cloned();
-    let (before, mut after) = (find(&trial.before).unwrap_or_default(), find(&trial.after).unwrap_or_default());
+fn brought(simulated: &SimulatedPlan, name: &str) -> Value {
+    let find = |simulation: &'_ Simulation| simulation.api().find("", "Secret", &simulated.namespace, name).cloned();
+    let (before, mut after) = (find(&simulated.before).unwrap_or_default(), find(&simulated.after).unwrap_or_default());
     for part in ["data", "stringData"] {
         if let Some(Value::Object(values)) = after.get_mut(part) {
             values.retain(|key, value| object::at(&before, &[part, key]) != value);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::document::Images;
-use super::trial::Trial;
+use super::simulated_plan::SimulatedPlan;
 use crate::api::cluster_service_version::Csv;
 use crate::api::object;
 
@@ -23,9 +23,9 @@ fn images_of(csv: &Value) -> BTreeSet<String> {
 }
 
 /// Returns the changes of the operators' images, including their `relatedImages`.
-pub(super) fn changes(trial: &Trial) -> Images {
+pub(super) fn changes(simulated: &SimulatedPlan) -> Images {
     let (mut new, mut old) = (BTreeSet::new(), BTreeSet::new());
-    for (after, before) in trial.operators() {
+    for (after, before) in simulated.operators() {
         new.extend(images_of(&after));
         old.extend(before.map(images_of).unwrap_or_default());
     }

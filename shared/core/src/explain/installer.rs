@@ -1,17 +1,17 @@
-//! Computes the minimal rights with which the ServiceAccount of an OperatorGroup can install a subject
+//! Computes the minimal permissions with which the ServiceAccount of an OperatorGroup can install a subject
 //! (olm-behaviour/operatorgroup.md#serviceaccount, olm-behaviour/installplan.md#serviceaccount).
 //!
-//! The account may do everything in the simulation, and the rights are derived from the objects that are written with its rights.
+//! The account may do everything in the simulation, and the permissions are derived from the objects that are written with its permissions.
 //!
-//! *Guarantees*: with these rights alone, the same plan is executed. *Caveats*: they apply to this plan only; the next version may need
-//! more.
+//! *Guarantees*: with these permissions alone, the same plan is executed. *Caveats*: they apply to this plan only; the next version may
+//! need more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use super::explainer::Explainer;
-use super::trial::Trial;
+use super::simulated_plan::SimulatedPlan;
 use super::{Error, Subject};
 use crate::api::cluster_service_version::{Csv, Phase};
 use crate::api::kinds::{OLM, RBAC};
@@ -21,7 +21,7 @@ use crate::plan::{Account, Controller};
 use crate::rbac::Granted;
 use crate::sim::{Actor, Happening, WatchEvent};
 
-/// Returns the objects that grant an account all rights.
+/// Returns the objects that grant an account all permissions.
 pub fn unlimited(account: &Account) -> [Value; 2] {
     let Account { namespace, name } = account;
     [
@@ -48,15 +48,15 @@ impl Explainer {
     /// # Errors
     /// The subject does not exist, or no known catalog offers it.
     pub fn installer(&self, subject: &Subject, account: &Account) -> Result<Option<Vec<Value>>, Error> {
-        let trial = self.try_out(subject)?;
+        let simulated = self.simulate(subject)?;
         let succeeded = |csv: &&str| {
-            let csv = trial.after.api().find(OLM, "ClusterServiceVersion", &trial.namespace, csv);
+            let csv = simulated.after.api().find(OLM, "ClusterServiceVersion", &simulated.namespace, csv);
             csv.is_some_and(|csv| Csv::new(csv).phase() == Phase::Succeeded)
         };
-        if trial.phase() != "Complete" || !trial.csv_names().iter().all(succeeded) {
+        if simulated.phase() != "Complete" || !simulated.csv_names().iter().all(succeeded) {
             return Ok(None);
         }
-        Ok(Some(Needs::from_trial(&trial).objects(account)))
+        Ok(Some(Needs::from_plan(&simulated).objects(account)))
     }
 }
 
@@ -72,7 +72,7 @@ struct Writes {
     names: Option<BTreeSet<String>>,
 }
 
-/// The rights that are needed, by namespace (`None` for the whole cluster).
+/// The permissions that are needed, by namespace (`None` for the whole cluster).
 #[derive(Default)]
 struct Needs {
     writes: BTreeMap<(Option<String>, Resource), Writes>,
@@ -83,9 +83,9 @@ struct Needs {
 }
 
 impl Needs {
-    fn from_trial(trial: &Trial) -> Self {
+    fn from_plan(simulated: &SimulatedPlan) -> Self {
         let mut needs = Self::default();
-        let done: Vec<(&str, &Value)> = trial.happenings.iter().filter_map(with_rights).collect();
+        let done: Vec<(&str, &Value)> = simulated.happenings.iter().filter_map(with_permissions).collect();
         let made = |kind: &str, namespace: &str, name: &str| {
             let is_it = |object: &Value| {
                 object::kind(object) == kind
@@ -96,7 +96,7 @@ impl Needs {
         };
         for (verb, object) in &done {
             let gvk = object::gvk(object);
-            let Some(kind) = trial.after.api().kind(&gvk.group, &gvk.kind) else { continue };
+            let Some(kind) = simulated.after.api().kind(&gvk.group, &gvk.kind) else { continue };
             let place = kind.namespaced.then(|| object::namespace(object).to_owned());
             let key = (place.clone(), (gvk.group.clone(), kind.plural.clone()));
             let writes =
@@ -192,8 +192,8 @@ impl Needs {
     }
 }
 
-/// Returns verb and object of a write with the rights of the account.
-fn with_rights(happening: &Happening) -> Option<(&'static str, &Value)> {
+/// Returns verb and object of a write with the permissions of the account.
+fn with_permissions(happening: &Happening) -> Option<(&'static str, &Value)> {
     let Actor::Controller(key) = &happening.actor else { return None };
     let (verb, object) = match &happening.change {
         WatchEvent::Added(object) => ("create", object),
@@ -202,7 +202,7 @@ fn with_rights(happening: &Happening) -> Option<(&'static str, &Value)> {
     };
     let kind = object::gvk(object).kind;
     let with = match key.controller {
-        // Steps, except CustomResourceDefinitions, which are written with OLM's own rights.
+        // Steps, except CustomResourceDefinitions, which are written with OLM's own permissions.
         Controller::InstallPlan => !matches!(kind.as_str(), "InstallPlan" | "CustomResourceDefinition" | "Event"),
         // The objects that a ClusterServiceVersion installs.
         Controller::ClusterServiceVersion => {

@@ -1,12 +1,12 @@
 //! Effects of a plan that deleting the operator, or returning to its older version, does not undo.
 
 use super::document::{By, Change, CsvChange, Explanation, Irreversible, Object};
-use super::trial::{CSV, Trial};
+use super::simulated_plan::{CSV, SimulatedPlan};
 use crate::api::metadata::Metadata;
 use crate::api::{labels, object};
 
 /// Returns the effects that cannot be undone.
-pub(super) fn changes(trial: &Trial, explanation: &Explanation) -> Vec<Irreversible> {
+pub(super) fn changes(simulated: &SimulatedPlan, explanation: &Explanation) -> Vec<Irreversible> {
     let mut all = Vec::new();
     let mut add = |object: String, message: String| all.push(Irreversible { object, message });
     for csv in explanation.csvs.iter().filter(|csv| matches!(csv.change, CsvChange::Upgrade | CsvChange::Downgrade)) {
@@ -40,7 +40,7 @@ pub(super) fn changes(trial: &Trial, explanation: &Explanation) -> Vec<Irreversi
     }
     for object in &explanation.objects {
         let is_crd = object.gvk.kind == "CustomResourceDefinition";
-        if object.change == Change::Create && object.by == By::Step && !is_crd && stays(trial, object) {
+        if object.change == Change::Create && object.by == By::Step && !is_crd && stays(simulated, object) {
             let message = "stays when the operator is deleted, because it has no owner".to_owned();
             add(format!("{} {}", object.gvk.kind, object.name), message);
         }
@@ -49,10 +49,10 @@ pub(super) fn changes(trial: &Trial, explanation: &Explanation) -> Vec<Irreversi
 }
 
 /// Reports whether the object stays when its operator is deleted.
-fn stays(trial: &Trial, Object { gvk, namespace, name, .. }: &Object) -> bool {
+fn stays(simulated: &SimulatedPlan, Object { gvk, namespace, name, .. }: &Object) -> bool {
     if matches!(gvk.kind.as_str(), CSV | "Subscription") {
         return false;
     }
-    let made = trial.after.api().find(&gvk.group, &gvk.kind, namespace, name);
+    let made = simulated.after.api().find(&gvk.group, &gvk.kind, namespace, name);
     made.is_some_and(|o| Metadata::new(o).owner_references().is_empty() && object::label(o, labels::OWNER).is_none())
 }

@@ -2,19 +2,20 @@
 //!
 //! ```text
 //!   Cluster --cluster_copy--> Simulation, every plan held back, settled
-//!     explainer: approve the plan in question, settle --> trial: before, after
-//!       objects   objects that change                  rights      rights gained and lost, and escalations: privileged ones
-//!       csvs      operators that change, and reasons   crds        effects on custom resources
-//!       images, webhooks, bundles, deprecations        irreversible  effects that cannot be undone
-//!       unserved_kinds  kinds that are not served      object_privileges  objects with effects beyond their namespace
+//!     explainer: approve the plan in question, settle --> simulated_plan: before, after
+//!       objects   objects that change                  crds        effects on custom resources
+//!       csvs      operators that change, and reasons   irreversible  effects that cannot be undone
+//!       permissions     those gained and lost, and escalations: privileged ones
+//!       images, webhooks, bundles, deprecations        object_privileges  objects with effects beyond their namespace
+//!       unserved_kinds  kinds that are not served
 //!     --> verdict --> Explanation (document), with the digest (hash) that approvals are bound to
-//!     --> dry_run  the writes to send to an API server as dry runs, and the results; dry_run_filter: which writes to send
+//!     --> dry_run  dry runs of the writes on an API server, and the results; dry_run_filter: which writes to send
 //! ```
 //!
-//! `installer` computes the rights with which a ServiceAccount could execute a plan.
+//! `installer` computes the permissions with which a ServiceAccount could execute a plan.
 //!
-//! The effects are those of the controllers themselves, which run on a copy of the cluster. Only rights, images and irreversible effects
-//! are derived from the objects.
+//! The effects are those of the controllers themselves, which run on a copy of the cluster. Only permissions, images and irreversible
+//! effects are derived from the objects.
 //!
 //! *Guarantees*: deterministic; only the copy is written. *Caveats*: in the copy Pods always start, no other clients act, and there are no
 //! admission webhooks of others, whose effects only an API server can determine.
@@ -36,11 +37,11 @@ mod installer;
 mod irreversible;
 mod object_privileges;
 mod objects;
+mod permissions;
 mod reasons;
-mod rights;
+mod simulated_plan;
 #[cfg(test)]
 mod tests;
-mod trial;
 mod unserved_kinds;
 mod verdict;
 mod webhooks;
@@ -54,6 +55,7 @@ use serde_json::Value;
 pub use self::document::*;
 pub use self::dry_run::{Answer, DryRunResult, Write};
 pub use self::dry_run_filter::lacks_grants;
+pub use self::escalations::permission;
 pub use self::explainer::{Explainer, best};
 pub use self::installer::unlimited;
 use crate::api::object::Gvk;
@@ -84,7 +86,7 @@ pub struct Cluster {
     /// check.
     pub fits: BTreeMap<(String, String), SchemaCheckResult>,
     /// Resources that could not be read.
-    pub unread: Vec<Unread>,
+    pub unreadable: Vec<UnreadableResource>,
     /// The time at which the cluster was read.
     pub now: Timestamp,
 }

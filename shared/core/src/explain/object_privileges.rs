@@ -1,5 +1,5 @@
-//! Determines which objects have effects beyond their namespace regardless of their rights, such as Pods that are not isolated from their
-//! node, and Secrets that authenticate as another account.
+//! Determines which objects have effects beyond their namespace regardless of their permissions, such as Pods that are not isolated from
+//! their node, and Secrets that authenticate as another account.
 //!
 //! Pod specs are recognised by their structure in any kind of object: a ClusterServiceVersion, a `DaemonSet`, a custom resource. A Pod is
 //! marked if the Pod Security Standard *baseline* of Kubernetes refuses it. Each mark has details (which path, which container), so that
@@ -82,20 +82,20 @@ const MOST_RULES: usize = 10_000;
 
 /// Sets the marks that an object has after the plan and did not have before. `made` is the manifest of the step, for objects that are not
 /// created.
-pub(super) fn mark(told: &mut Object, made: Option<&Value>) {
-    if matches!(told.change, Change::Delete | Change::Unchanged) {
+pub(super) fn mark(object: &mut Object, made: Option<&Value>) {
+    if matches!(object.change, Change::Delete | Change::Unchanged) {
         return;
     }
-    let after = if told.after.is_null() { made } else { Some(&told.after) };
-    let (mut after, before) = (after.map(marks_of).unwrap_or_default(), marks_of(&told.before));
-    let kind = told.gvk.kind.as_str();
+    let after = if object.after.is_null() { made } else { Some(&object.after) };
+    let (mut after, before) = (after.map(marks_of).unwrap_or_default(), marks_of(&object.before));
+    let kind = object.gvk.kind.as_str();
     if let Some(made) = made.filter(|_| ADMISSION.contains(&kind)) {
-        let is_same = |field| object::at(made, &[field]) == object::at(&told.before, &[field]);
+        let is_same = |field| object::at(made, &[field]) == object::at(&object.before, &[field]);
         if !["webhooks", "spec"].into_iter().all(is_same) {
             after.insert((Escalation::Admission, String::new()));
         }
     }
-    told.escalations = kinds(after.difference(&before));
+    object.escalations = kinds(after.difference(&before));
 }
 
 fn kinds<'m>(marks: impl Iterator<Item = &'m (Escalation, String)>) -> Vec<Escalation> {
@@ -104,8 +104,8 @@ fn kinds<'m>(marks: impl Iterator<Item = &'m (Escalation, String)>) -> Vec<Escal
 
 /// Sets the marks of a ClusterServiceVersion, for its Deployments and webhooks, that the replaced version did not have. Webhooks for
 /// resources that the plan creates itself, or that both versions provide, are not marked.
-pub(super) fn mark_csv(told: &mut Object, new: &Value, old: Option<&Value>, own: &Own) {
-    if matches!(told.change, Change::Delete | Change::Unchanged) {
+pub(super) fn mark_csv(object: &mut Object, new: &Value, old: Option<&Value>, own: &Own) {
+    if matches!(object.change, Change::Delete | Change::Unchanged) {
         return;
     }
     let deployments = |csv: &'_ Value| Csv::new(csv).deployments().to_vec();
@@ -131,7 +131,7 @@ pub(super) fn mark_csv(told: &mut Object, new: &Value, old: Option<&Value>, own:
     if admission_rules(new, &is_ordinary).difference(&known).next().is_some() {
         marks.insert((Escalation::Admission, String::new()));
     }
-    told.escalations = kinds(marks.iter());
+    object.escalations = kinds(marks.iter());
 }
 
 /// Reports whether a ClusterServiceVersion claims to provide these custom resources.
@@ -350,20 +350,20 @@ mod tests {
         let of = |context: &Value| json!({ "kind": "DaemonSet", "spec": container(context) });
         let privileged = of(&json!({ "privileged": true }));
         let both = of(&json!({ "privileged": true, "capabilities": { "add": ["ALL"] } }));
-        let told = |change: Change, before: &Value, after: &Value, made: Option<&Value>| {
-            let mut told = Object { change, before: before.clone(), after: after.clone(), ..Object::default() };
-            mark(&mut told, made);
-            told.escalations
+        let marked = |change: Change, before: &Value, after: &Value, made: Option<&Value>| {
+            let mut object = Object { change, before: before.clone(), after: after.clone(), ..Object::default() };
+            mark(&mut object, made);
+            object.escalations
         };
-        assert_eq!(told(Change::Update, &privileged, &both, None), [Escalation::Capabilities]);
-        assert_eq!(told(Change::Update, &both, &privileged, None), []);
-        assert_eq!(told(Change::Delete, &both, &Value::Null, None), []);
-        assert_eq!(told(Change::NotReached, &Value::Null, &Value::Null, Some(&privileged)), [Escalation::Privileged]);
+        assert_eq!(marked(Change::Update, &privileged, &both, None), [Escalation::Capabilities]);
+        assert_eq!(marked(Change::Update, &both, &privileged, None), []);
+        assert_eq!(marked(Change::Delete, &both, &Value::Null, None), []);
+        assert_eq!(marked(Change::NotReached, &Value::Null, &Value::Null, Some(&privileged)), [Escalation::Privileged]);
         let csv = |name: &str, context: &Value| json!({ "spec": { "install": { "spec": { "deployments": [{ "name": name, "spec": container(context) }] } } } });
         let csvs = |new: &Value, old: Option<&Value>| {
-            let mut told = Object { change: Change::Create, ..Object::default() };
-            mark_csv(&mut told, new, old, &Own::default());
-            told.escalations
+            let mut object = Object { change: Change::Create, ..Object::default() };
+            mark_csv(&mut object, new, old, &Own::default());
+            object.escalations
         };
         let (old, new) = (csv("rose", &json!({ "privileged": true })), csv("rose", &json!({ "privileged": true })));
         assert_eq!(csvs(&new, Some(&old)), []);
@@ -391,11 +391,11 @@ mod tests {
             (port(80), port(6443), E::HostNamespaces),
             (probe(""), probe("169.254.169.254"), E::HostNamespaces),
         ] {
-            let mut told = Object { change: Change::Create, ..Object::default() };
-            mark_csv(&mut told, &csv(&new), Some(&csv(&old)), &Own::default());
-            assert_eq!(told.escalations, [mark], "{old} to {new}");
-            mark_csv(&mut told, &csv(&new), Some(&csv(&new)), &Own::default());
-            assert_eq!(told.escalations, [], "{new}");
+            let mut object = Object { change: Change::Create, ..Object::default() };
+            mark_csv(&mut object, &csv(&new), Some(&csv(&old)), &Own::default());
+            assert_eq!(object.escalations, [mark], "{old} to {new}");
+            mark_csv(&mut object, &csv(&new), Some(&csv(&new)), &Own::default());
+            assert_eq!(object.escalations, [], "{new}");
         }
         let template = |profile: &str| json!({ "spec": { "template": { "metadata": { "annotations": { format!("{APP_ARMOR}rose"): profile } } } } });
         assert_eq!(
@@ -403,10 +403,10 @@ mod tests {
             (vec![E::Unconfined], vec![])
         );
         let secret = |account: &str| json!({ "kind": "Secret", "type": TOKENS[0], "metadata": { "annotations": { "kubernetes.io/service-account.name": account } } });
-        let mut told =
+        let mut object =
             Object { change: Change::Update, before: secret("rose"), after: secret("admin"), ..Object::default() };
-        mark(&mut told, None);
-        assert_eq!(told.escalations, [E::Tokens]);
+        mark(&mut object, None);
+        assert_eq!(object.escalations, [E::Tokens]);
         for (object, wanted) in [
             (json!({ "kind": "PriorityClass", "globalDefault": true, "value": 9 }), &[E::Priority][..]),
             (json!({ "kind": "PriorityClass", "value": 9 }), &[]),
@@ -435,9 +435,9 @@ mod tests {
         } })
         };
         let marked = |new: &[Value], old: Option<&[Value]>, own: &Own| {
-            let mut told = Object { change: Change::Create, ..Object::default() };
-            mark_csv(&mut told, &csv(new), old.map(csv).as_ref(), own);
-            !told.escalations.is_empty()
+            let mut object = Object { change: Change::Create, ..Object::default() };
+            mark_csv(&mut object, &csv(new), old.map(csv).as_ref(), own);
+            !object.escalations.is_empty()
         };
         let (none, creating) = (Own::default(), Own::creating("example.com", "roses"));
         let all = json!(["CREATE", "UPDATE"]);

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::document::{By, Change, Object, Optional, Unshown};
 use super::escalations::Own;
 use super::object_privileges;
-use super::trial::{self, Trial};
+use super::simulated_plan::{self, SimulatedPlan};
 use crate::api::cluster_service_version::is_copy;
 use crate::api::install_plan;
 use crate::api::labels;
@@ -21,46 +21,46 @@ use crate::sim::{Actor, Happening, Simulation, WatchEvent};
 type Id = (String, String, String, String);
 
 /// Returns the objects of the steps in their order, then the other objects that are written or deleted, by kind and name.
-pub(super) fn changes(trial: &Trial, unshown: &Unshown) -> Vec<Object> {
-    let mut touched = touched(&trial.happenings);
+pub(super) fn changes(simulated: &SimulatedPlan, unshown: &Unshown) -> Vec<Object> {
+    let mut touched = touched(&simulated.happenings);
     let mut objects = Vec::new();
-    let done = install_plan::InstallPlan::new(trial.done()).steps_json();
-    let operators = trial.operators();
-    let own = Own::from_trial(trial);
-    for (index, step) in trial.steps().iter().enumerate() {
+    let done = install_plan::InstallPlan::new(simulated.done()).steps_json();
+    let operators = simulated.operators();
+    let own = Own::from_plan(simulated);
+    for (index, step) in simulated.steps().iter().enumerate() {
         let gvk = kind_made(step);
-        let id = id(trial, &gvk, install_plan::Step::new(step).name());
+        let id = id(simulated, &gvk, install_plan::Step::new(step).name());
         let by_us = touched.remove(&id).is_some();
-        let mut told = compared(trial, unshown, &gvk, &id);
-        install_plan::Step::new(step).resolving().clone_into(&mut told.csv);
-        told.by = By::Step;
+        let mut object = compared(simulated, unshown, &gvk, &id);
+        install_plan::Step::new(step).resolving().clone_into(&mut object.csv);
+        object.by = By::Step;
         let status = done.get(index).map_or("", |s| object::text(s, &["status"]));
-        if told.change == Change::Unchanged && !by_us {
-            (told.change, told.message) = outcome(trial, &gvk, &id, status);
+        if object.change == Change::Unchanged && !by_us {
+            (object.change, object.message) = outcome(simulated, &gvk, &id, status);
         }
-        if told.change == Change::Unchanged {
-            (told.before, told.after) = (Value::Null, Value::Null);
+        if object.change == Change::Unchanged {
+            (object.before, object.after) = (Value::Null, Value::Null);
         }
-        match operators.iter().find(|(new, _)| told.gvk.kind == CSV && object::name(new) == told.name) {
-            Some((new, old)) => object_privileges::mark_csv(&mut told, new, *old, &own),
-            None => object_privileges::mark(&mut told, trial::manifest(step).as_ref()),
+        match operators.iter().find(|(new, _)| object.gvk.kind == CSV && object::name(new) == object.name) {
+            Some((new, old)) => object_privileges::mark_csv(&mut object, new, *old, &own),
+            None => object_privileges::mark(&mut object, simulated_plan::manifest(step).as_ref()),
         }
-        if !objects.iter().any(|known: &Object| same(known, &told)) {
-            objects.push(told);
+        if !objects.iter().any(|known: &Object| same(known, &object)) {
+            objects.push(object);
         }
     }
     for (id, by) in touched {
         let (group, kind, ..) = &id;
-        let versions = [&trial.before, &trial.after].map(|simulation| stored(simulation, &id));
+        let versions = [&simulated.before, &simulated.after].map(|simulation| stored(simulation, &id));
         let Some(version) = versions.iter().flatten().map(|o| object::gvk(o).version).next() else { continue };
         let is_ours = versions.iter().flatten().any(|o| is_bookkeeping(o));
         if is_ours || by == By::GarbageCollection && versions[1].is_some() {
             continue;
         }
-        let mut told = Object { by, ..compared(trial, unshown, &Gvk::new(group, &version, kind), &id) };
-        object_privileges::mark(&mut told, None);
-        if told.change != Change::Unchanged {
-            objects.push(told);
+        let mut object = Object { by, ..compared(simulated, unshown, &Gvk::new(group, &version, kind), &id) };
+        object_privileges::mark(&mut object, None);
+        if object.change != Change::Unchanged {
+            objects.push(object);
         }
     }
     objects
@@ -70,10 +70,10 @@ fn same(a: &Object, b: &Object) -> bool {
     (&a.gvk.group, &a.gvk.kind, &a.namespace, &a.name) == (&b.gvk.group, &b.gvk.kind, &b.namespace, &b.name)
 }
 
-fn id(trial: &Trial, gvk: &Gvk, name: &str) -> Id {
-    let kind = [&trial.after, &trial.before].into_iter().find_map(|s| s.api().kind(&gvk.group, &gvk.kind));
+fn id(simulated: &SimulatedPlan, gvk: &Gvk, name: &str) -> Id {
+    let kind = [&simulated.after, &simulated.before].into_iter().find_map(|s| s.api().kind(&gvk.group, &gvk.kind));
     let namespaced = kind.is_none_or(|kind| kind.namespaced);
-    let namespace = if namespaced { trial.namespace.clone() } else { String::new() };
+    let namespace = if namespaced { simulated.namespace.clone() } else { String::new() };
     (gvk.group.clone(), gvk.kind.clone(), namespace, name.to_owned())
 }
 
@@ -109,8 +109,8 @@ fn is_bookkeeping(json: &Value) -> bool {
     }
 }
 
-fn compared(trial: &Trial, unshown: &Unshown, gvk: &Gvk, id: &Id) -> Object {
-    let [before, after] = [&trial.before, &trial.after].map(|simulation| stored(simulation, id));
+fn compared(simulated: &SimulatedPlan, unshown: &Unshown, gvk: &Gvk, id: &Id) -> Object {
+    let [before, after] = [&simulated.before, &simulated.after].map(|simulation| stored(simulation, id));
     let [before, after] = unshown.shown(before, after);
     let change = match (&before, &after) {
         (None, None) => Change::Unchanged,
@@ -138,18 +138,18 @@ fn compared(trial: &Trial, unshown: &Unshown, gvk: &Gvk, id: &Id) -> Object {
 }
 
 /// Returns the result of a step whose object does not exist or did not change.
-fn outcome(trial: &Trial, gvk: &Gvk, (group, kind, _, name): &Id, status: &str) -> (Change, String) {
+fn outcome(simulated: &SimulatedPlan, gvk: &Gvk, (group, kind, _, name): &Id, status: &str) -> (Change, String) {
     let refusal = || {
         let is_it = |target: &ObjectRef| {
             (&target.gvk.group, &target.gvk.kind, &target.name) == (group, kind, name) && target.gvk == *gvk
         };
-        trial.refusals.iter().find(|(target, _)| is_it(target)).map(|(_, status)| status.message.clone())
+        simulated.refusals.iter().find(|(target, _)| is_it(target)).map(|(_, status)| status.message.clone())
     };
     match status {
         "Created" | "Present" => (Change::Unchanged, String::new()),
         "NotCreated" => (Change::Skipped, refusal().unwrap_or_default()),
         "UnsupportedResource" => (Change::Refused, format!("InstallPlans do not support kind {kind}")),
-        _ if trial.phase() == "Complete" => (Change::Unchanged, String::new()),
+        _ if simulated.phase() == "Complete" => (Change::Unchanged, String::new()),
         _ => match refusal() {
             Some(message) => (Change::Refused, message),
             None => (Change::NotReached, String::new()),
@@ -173,9 +173,9 @@ fn owner(json: &Value) -> &str {
 const CSV: &str = "ClusterServiceVersion";
 
 /// Returns the steps that are marked as optional.
-pub(super) fn optional(trial: &Trial, objects: &[Object]) -> Vec<Optional> {
-    let marked = trial.steps().iter().filter(|s| install_plan::Step::new(s).is_optional());
-    let told = marked.map(|step| {
+pub(super) fn optional(simulated: &SimulatedPlan, objects: &[Object]) -> Vec<Optional> {
+    let marked = simulated.steps().iter().filter(|s| install_plan::Step::new(s).is_optional());
+    let optional = marked.map(|step| {
         let (gvk, name) = (kind_made(step), install_plan::Step::new(step).name());
         let found = objects.iter().find(|o| o.gvk == gvk && o.name == name);
         Optional {
@@ -186,5 +186,5 @@ pub(super) fn optional(trial: &Trial, objects: &[Object]) -> Vec<Optional> {
             message: found.map(|o| o.message.clone()).unwrap_or_default(),
         }
     });
-    told.collect()
+    optional.collect()
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::cluster_copy::{CATALOG, ClusterCopy};
-use super::trial::{self, Trial};
+use super::simulated_plan::{self, SimulatedPlan};
 use crate::api::kinds::OLM;
 use crate::api::object;
 use crate::api::subscription::{State, Subscription};
@@ -17,36 +17,36 @@ use crate::subscription::NamespaceState;
 use crate::world::{Reader, World};
 
 /// Returns the reasons by the names of ClusterServiceVersions.
-pub(super) fn chosen(trial: &Trial, copy: &ClusterCopy) -> BTreeMap<String, Vec<String>> {
+pub(super) fn chosen(simulated: &SimulatedPlan, copy: &ClusterCopy) -> BTreeMap<String, Vec<String>> {
     let mut chosen: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for Explained { bundle, because, .. } in resolved(trial, copy) {
-        chosen.insert(bundle.name, because.into_iter().map(|said| said.text).collect());
+    for Explained { bundle, because, .. } in resolved(simulated, copy) {
+        chosen.insert(bundle.name, because.into_iter().map(|reason| reason.text).collect());
     }
-    let asked = trial.offered.as_ref().map(|offered| offered.csv.as_str());
-    for csv in trial.csv_names() {
-        if asked == Some(csv) {
+    let requested = simulated.offered.as_ref().map(|offered| offered.csv.as_str());
+    for csv in simulated.csv_names() {
+        if requested == Some(csv) {
             chosen.insert(csv.to_owned(), vec!["it is the requested bundle".to_owned()]);
             continue;
         }
         // The resolver finds no reasons if the catalog is unknown.
         let because = chosen.entry(csv.to_owned()).or_default();
         if because.is_empty() {
-            *because = object_reasons(trial, csv);
+            *because = object_reasons(simulated, csv);
         }
     }
     chosen
 }
 
-fn resolved(trial: &Trial, copy: &ClusterCopy) -> Vec<Explained> {
+fn resolved(simulated: &SimulatedPlan, copy: &ClusterCopy) -> Vec<Explained> {
     let world = World::default();
-    let world = without_the_plan(trial, world);
+    let world = without_the_plan(simulated, world);
     let reader = Reader::new(&world);
-    let Ok(there) = NamespaceState::read(&reader, &trial.namespace) else { return Vec::new() };
+    let Ok(there) = NamespaceState::read(&reader, &simulated.namespace) else { return Vec::new() };
     let priority = |namespace: &str, name: &str| {
-        let source = trial.before.api().find(OLM, "CatalogSource", namespace, name);
+        let source = simulated.before.api().find(OLM, "CatalogSource", namespace, name);
         source.and_then(|s| object::at(s, &["spec", "priority"]).as_i64()).unwrap_or_default()
     };
-    let on_offer = |namespace: &&String| **namespace == trial.namespace || **namespace == copy.global;
+    let on_offer = |namespace: &&String| **namespace == simulated.namespace || **namespace == copy.global;
     let catalogs = copy.catalogs.iter().filter(|((namespace, _), _)| on_offer(&namespace));
     let catalogs = catalogs.map(|((namespace, name), snapshot)| Catalog {
         name,
@@ -54,14 +54,14 @@ fn resolved(trial: &Trial, copy: &ClusterCopy) -> Vec<Explained> {
         priority: priority(namespace, name),
         snapshot,
     });
-    let offered = trial.offered.iter().map(|offered| Catalog {
+    let offered = simulated.offered.iter().map(|offered| Catalog {
         name: CATALOG,
-        namespace: &trial.namespace,
+        namespace: &simulated.namespace,
         priority: 0,
         snapshot: &offered.snapshot,
     });
     let inputs = Inputs {
-        namespace: &trial.namespace,
+        namespace: &simulated.namespace,
         subscriptions: there.wanted(),
         catalogs: catalogs.chain(offered).collect(),
         broken: Vec::new(),
@@ -74,10 +74,10 @@ fn resolved(trial: &Trial, copy: &ClusterCopy) -> Vec<Explained> {
 }
 
 /// Returns the namespace as it would be without the plan: its Subscriptions are not linked to it.
-fn without_the_plan(trial: &Trial, mut world: World) -> World {
-    let name = object::name(&trial.plan);
+fn without_the_plan(simulated: &SimulatedPlan, mut world: World) -> World {
+    let name = object::name(&simulated.plan);
     for kind in ["Subscription", "ClusterServiceVersion", "OperatorGroup", "InstallPlan"] {
-        for object in trial.before.api().list(OLM, kind, Some(&trial.namespace)) {
+        for object in simulated.before.api().list(OLM, kind, Some(&simulated.namespace)) {
             let mut object = object.clone();
             match kind {
                 "InstallPlan" if object::name(&object) == name => continue,
@@ -111,9 +111,9 @@ fn unlink(subscription: &mut Value) {
 }
 
 /// Returns the reasons that follow from the objects alone.
-fn object_reasons(trial: &Trial, csv: &str) -> Vec<String> {
+fn object_reasons(simulated: &SimulatedPlan, csv: &str) -> Vec<String> {
     let gets = |s: &&Value| Subscription::new(s).current_csv() == csv;
-    let subscriptions = trial.subscriptions().filter(gets).map(|s| {
+    let subscriptions = simulated.subscriptions().filter(gets).map(|s| {
         let spec = |key| object::text(s, &["spec", key]);
         let channel = match spec("channel") {
             "" => String::new(),
@@ -121,14 +121,14 @@ fn object_reasons(trial: &Trial, csv: &str) -> Vec<String> {
         };
         let (name, package) = (object::name(s), spec("name"));
         let catalog = format!("{}/{}", spec("sourceNamespace"), spec("source"));
-        format!("Subscription {}/{name} wants package {package}{channel} of catalog {catalog}", trial.namespace)
+        format!("Subscription {}/{name} wants package {package}{channel} of catalog {catalog}", simulated.namespace)
     });
-    let mut because: Vec<String> = subscriptions.chain(required_by(trial, csv)).collect();
+    let mut because: Vec<String> = subscriptions.chain(required_by(simulated, csv)).collect();
     let makes_subscription = |step: &Value| {
         let text = |path: &[&str]| object::text(step, path);
         text(&["resource", "kind"]) == "Subscription" && text(&["resolving"]) == csv
     };
-    if because.is_empty() && trial.steps().iter().any(makes_subscription) {
+    if because.is_empty() && simulated.steps().iter().any(makes_subscription) {
         because
             .push("the plan creates a Subscription for it, as OLM does for dependencies of other operators".to_owned());
     }
@@ -136,21 +136,21 @@ fn object_reasons(trial: &Trial, csv: &str) -> Vec<String> {
 }
 
 /// Returns the operators of the plan whose manifests require what a ClusterServiceVersion provides, as reasons.
-fn required_by(trial: &Trial, csv: &str) -> Vec<String> {
+fn required_by(simulated: &SimulatedPlan, csv: &str) -> Vec<String> {
     let entry = |name: &str| {
         let of_step = |step: &&Value| {
             let of = |key| object::text(step, &["resource", key]);
             of("kind") == "ClusterServiceVersion" && of("name") == name
         };
-        let manifest = || trial.steps().iter().find(of_step).and_then(trial::manifest);
-        let made = trial.after.api().find(OLM, "ClusterServiceVersion", &trial.namespace, name).cloned();
+        let manifest = || simulated.steps().iter().find(of_step).and_then(simulated_plan::manifest);
+        let made = simulated.after.api().find(OLM, "ClusterServiceVersion", &simulated.namespace, name).cloned();
         Some(Installed::from_csv(&made.or_else(manifest)?, None, false).ok()?.entry)
     };
     let Some(provider) = entry(csv) else { return Vec::new() };
     let Entry { package, version, properties, .. } = &provider;
     let candidate = Candidate { package, version: version.as_ref(), properties };
     let mut because = Vec::new();
-    for needy in trial.csv_names().into_iter().filter(|needy| *needy != csv) {
+    for needy in simulated.csv_names().into_iter().filter(|needy| *needy != csv) {
         let Some(entry) = entry(needy) else { continue };
         let required =
             entry.properties.iter().filter_map(|property| Constraint::from_property(property).ok().flatten());

@@ -65,6 +65,13 @@ fn the_explanation_is_the_same_before_and_after_the_plan_is_created() {
     assert_eq!(there.hash, to_come.hash);
 }
 
+fn explainer_without_catalogs() -> Explainer {
+    let mut bare = roses();
+    bare.objects.retain(|o| !["Subscription", "CatalogSource"].contains(&object::text(o, &["kind"])));
+    bare.catalogs.clear();
+    explainer(bare)
+}
+
 #[test]
 fn packages_and_bundles_are_simulated_without_a_subscription() {
     let mut bare = roses();
@@ -78,6 +85,10 @@ fn packages_and_bundles_are_simulated_without_a_subscription() {
     assert_eq!(of("<2.0.0").unwrap().csvs[0].to.as_deref(), Some("1.1.0"));
     let error = of(">2.0.0").unwrap_err();
     assert_eq!(error.to_string(), "package rose in versions >2.0.0 not found; catalogs searched: olm/main");
+    let (namespace, package) = ("garden".to_owned(), "rose".to_owned());
+    let error =
+        explainer_without_catalogs().explain(&Subject::Package { namespace, package, range: None }).unwrap_err();
+    assert_eq!(error.to_string(), "package rose not found; there are no catalogs");
 
     let folder = "main/bundles/rose.v2.0.0";
     let files = files(&scenarios().join("upgrade-manual-steps/catalogs"), folder);
@@ -89,9 +100,10 @@ fn packages_and_bundles_are_simulated_without_a_subscription() {
 
 #[test]
 fn unreadable_resources_affect_the_verdict_only_if_the_plan_changes_them() {
-    let unread = |resource: &str| Unread { resource: resource.to_owned(), ..Unread::default() };
+    let unreadable =
+        |resource: &str| UnreadableResource { resource: resource.to_owned(), ..UnreadableResource::default() };
     let with = |resource: &str| {
-        let cluster = Cluster { unread: vec![unread(resource)], ..roses() };
+        let cluster = Cluster { unreadable: vec![unreadable(resource)], ..roses() };
         explainer(cluster).explain(&subscription("rose")).unwrap().verdict.result
     };
     assert_eq!(with("priorityclasses.scheduling.k8s.io"), Outcome::Safe);
@@ -104,7 +116,7 @@ fn an_approved_plan_that_is_not_executed_yet_is_explained() {
     let mut held = waiting.copy.settled.clone();
     let plan = held.api().list("operators.coreos.com", "InstallPlan", Some("garden")).next().cloned().unwrap();
     let name = object::name(&plan).to_owned();
-    let told = waiting.explain(&subscription("rose")).unwrap();
+    let explained = waiting.explain(&subscription("rose")).unwrap();
     let approved = crate::sim::Patch::Merge(serde_json::json!({ "spec": { "approved": true } }));
     held.patch(&object::ObjectRef::from_object(&plan), approved, None).unwrap();
     let objects: Vec<Value> = held.api().iter().map(Cow::into_owned).collect();
@@ -115,7 +127,7 @@ fn an_approved_plan_that_is_not_executed_yet_is_explained() {
         assert_eq!((phase.as_str(), *approved, *exists), ("RequiresApproval", true, true), "{subject:?}");
         assert_eq!(
             (&explanation.objects, &explanation.hash),
-            (&told.objects, &told.hash),
+            (&explained.objects, &explained.hash),
             "the effects do not depend on the approval"
         );
         let reasons: Vec<&str> = explanation.verdict.reasons.iter().map(|because| because.reason.as_str()).collect();
@@ -137,11 +149,11 @@ fn an_unreadable_operator_group_is_not_absent() {
     assert!(absent.verdict.reasons[0].message.contains("has no OperatorGroup"), "{:?}", absent.verdict);
     let message = "not allowed to list operatorgroups.operators.coreos.com in namespace garden".to_owned();
     let resource = "operatorgroups.operators.coreos.com".to_owned();
-    bare.unread = vec![Unread { resource, namespace: "garden".to_owned(), message: message.clone() }];
-    let unread = explainer(bare).explain(&subscription("rose")).unwrap();
-    assert_eq!(unread.verdict.result, Outcome::Unknown, "{:?}", unread.verdict);
-    let told: Vec<&String> = unread.verdict.reasons.iter().map(|because| &because.message).collect();
-    assert_eq!(told, [&message]);
+    bare.unreadable = vec![UnreadableResource { resource, namespace: "garden".to_owned(), message: message.clone() }];
+    let unreadable = explainer(bare).explain(&subscription("rose")).unwrap();
+    assert_eq!(unreadable.verdict.result, Outcome::Unknown, "{:?}", unreadable.verdict);
+    let messages: Vec<&String> = unreadable.verdict.reasons.iter().map(|because| &because.message).collect();
+    assert_eq!(messages, [&message]);
 }
 
 /// Returns a CatalogSource whose content could not be read.
@@ -165,11 +177,11 @@ fn an_unavailable_catalog_next_to_a_bundle_is_reported() {
     assert_eq!(well.csvs[0].because, ["it is the requested bundle"]);
     bare.objects.push(unread_catalog());
     let explanation = explainer(bare).explain(&subject).unwrap();
-    let told = serde_json::to_string(&explanation.verdict).unwrap();
-    assert!(!told.contains("asked-about"), "{told}");
-    let [because] = &explanation.verdict.reasons[..] else { panic!("{told}") };
-    assert_eq!((because.result, because.reason.as_str()), (Outcome::Unknown, "catalog"), "{told}");
-    assert!(because.message.starts_with("the content of catalog olm/other is not known"), "{told}");
+    let verdict = serde_json::to_string(&explanation.verdict).unwrap();
+    assert!(!verdict.contains("asked-about"), "{verdict}");
+    let [because] = &explanation.verdict.reasons[..] else { panic!("{verdict}") };
+    assert_eq!((because.result, because.reason.as_str()), (Outcome::Unknown, "catalog"), "{verdict}");
+    assert!(because.message.starts_with("the content of catalog olm/other is not known"), "{verdict}");
     assert_eq!(because.hint, "pass its content as a directory: --catalog other.olm=DIR");
 }
 
@@ -206,12 +218,12 @@ fn dry_run_results_are_reported_and_do_not_change_the_hash() {
     let refused = |code, message: &str| Answer::Refused(Status::new(code, "Forbidden", message));
     let results = vec![
         DryRunResult { target: of(deployment), answer: refused(403, "exceeded quota: small") },
-        DryRunResult { target: of(csv), answer: Answer::Taken(kept) },
-        DryRunResult { target: of(crd), answer: Answer::NotAsked("because".to_owned()) },
+        DryRunResult { target: of(csv), answer: Answer::Accepted(kept) },
+        DryRunResult { target: of(crd), answer: Answer::NotSent("because".to_owned()) },
     ];
     explanation.add_results(results, String::new(), false);
-    let DryRun { asked, taken, refused, not_asked, .. } = &explanation.dry_run;
-    assert_eq!((*asked, *taken, refused.len(), not_asked.len()), (true, 1, 1, 1));
+    let DryRun { sent, accepted, refused, not_sent, .. } = &explanation.dry_run;
+    assert_eq!((*sent, *accepted, refused.len(), not_sent.len()), (true, 1, 1, 1));
     assert_eq!(explanation.verdict.result, Outcome::WouldFail);
     let because = &explanation.verdict.reasons[0];
     assert!(because.message.ends_with(": exceeded quota: small") && because.hint.contains("quota"), "{because:?}");
@@ -265,26 +277,30 @@ fn checks_of_custom_resources_that_are_not_in_the_copy_are_requested() {
     assert_eq!(explanation.crds[0].existing, Some(0));
     let [question] = &asks.fits[..] else { panic!("{:?}", asks.fits) };
     assert_eq!(question.crd, explanation.crds[0].name);
-    let found = |misfits, losses| SchemaCheckResult {
+    let found = |invalid, losses| SchemaCheckResult {
         at: garden.now,
         looked_at: 3,
-        misfits,
+        invalid,
         first: Vec::new(),
         losses,
         first_losses: Vec::new(),
         refusal: None,
     };
-    let (misfits, losses) = (found(2, 0), found(0, 1));
+    let (invalid, losses) = (found(2, 0), found(0, 1));
     let mut loses = garden.clone();
     loses.fits.insert((question.crd.clone(), question.digest()), losses);
-    garden.fits.insert((question.crd.clone(), question.digest()), misfits);
-    let told = explainer(loses).explain(&subscription("rose")).unwrap();
-    assert_eq!((told.crds[0].safe, told.crds[0].loss_count), (false, 1), "{:?}", told.crds[0]);
-    assert_eq!(told.verdict.result, Outcome::NeedsDecision, "{:?}", told.verdict);
-    let told = explainer(garden).explain(&subscription("rose")).unwrap();
-    assert_eq!((told.crds[0].existing, told.crds[0].misfit_count), (Some(3), 2));
-    assert_eq!(told.verdict.result, Outcome::WouldFail, "{:?}", told.verdict);
-    assert!(told.crds[0].message.starts_with("2 of 3 existing objects do not fit"), "{}", told.crds[0].message);
+    garden.fits.insert((question.crd.clone(), question.digest()), invalid);
+    let explained = explainer(loses).explain(&subscription("rose")).unwrap();
+    assert_eq!((explained.crds[0].safe, explained.crds[0].loss_count), (false, 1), "{:?}", explained.crds[0]);
+    assert_eq!(explained.verdict.result, Outcome::NeedsDecision, "{:?}", explained.verdict);
+    let explained = explainer(garden).explain(&subscription("rose")).unwrap();
+    assert_eq!((explained.crds[0].existing, explained.crds[0].invalid_count), (Some(3), 2));
+    assert_eq!(explained.verdict.result, Outcome::WouldFail, "{:?}", explained.verdict);
+    assert!(
+        explained.crds[0].message.starts_with("2 of 3 existing objects do not fit"),
+        "{}",
+        explained.crds[0].message
+    );
 }
 
 /// Explains the plan for the first version, with additional steps and a changed ClusterServiceVersion.
@@ -303,7 +319,7 @@ fn tampered(steps: &[Value], change: impl Fn(&mut Value)) -> Explanation {
     };
     let all = plan["status"]["plan"].as_array_mut().unwrap();
     for csv in all.iter_mut().filter(|s| object::text(s, &["resource", "kind"]) == "ClusterServiceVersion") {
-        let mut manifest = trial::manifest(csv).unwrap();
+        let mut manifest = simulated_plan::manifest(csv).unwrap();
         change(&mut manifest);
         csv["resource"]["manifest"] = manifest.to_string().into();
     }
@@ -334,7 +350,8 @@ fn account(name: &str) -> Value {
 #[track_caller]
 fn has_escalation(explanation: &Explanation, account: &str, escalation: Escalation) {
     let gained = &explanation.rbac.gained;
-    let is_marked = gained.iter().any(|right| right.account == account && right.escalations.contains(&escalation));
+    let is_marked =
+        gained.iter().any(|permission| permission.account == account && permission.escalations.contains(&escalation));
     assert!(is_marked && explanation.rbac.escalates, "{escalation:?} of {account} in {gained:#?}");
     assert!(explanation.verdict.result >= Outcome::NeedsDecision, "{:?}", explanation.verdict);
 }
@@ -381,7 +398,7 @@ fn an_api_service_of_the_core_group_hides_no_secrets() {
 }
 
 #[test]
-fn rights_that_a_bundle_grants_with_its_own_roles_and_bindings_are_marked() {
+fn permissions_that_a_bundle_grants_with_its_own_roles_and_bindings_are_marked() {
     // By binding an existing role, to its own account or to all users.
     let explanation = tampered(&[binding("cluster-admin", &account("default"))], |_| {});
     has_escalation(&explanation, "garden/default", Escalation::Wildcard);
@@ -404,7 +421,7 @@ fn rights_that_a_bundle_grants_with_its_own_roles_and_bindings_are_marked() {
 }
 
 #[test]
-fn an_operator_that_starts_to_use_an_account_gains_its_rights() {
+fn an_operator_that_starts_to_use_an_account_gains_its_permissions() {
     let settled = explainer(roses()).copy.settled;
     let mut objects: Vec<Value> = settled.api().iter().map(Cow::into_owned).collect();
     objects.push(binding("cluster-admin", &account("default")));
@@ -496,7 +513,7 @@ fn tokens_of_service_accounts_in_a_bundle_are_marked() {
 }
 
 #[test]
-fn rights_that_a_bundle_grants_to_other_accounts_are_marked() {
+fn permissions_that_a_bundle_grants_to_other_accounts_are_marked() {
     let system = serde_json::json!({ "kind": "ServiceAccount", "name": "coredns", "namespace": "kube-system" });
     let explanation = tampered(&[binding("cluster-admin", &system)], |_| {});
     has_escalation(&explanation, "kube-system/coredns", Escalation::Wildcard);

@@ -5,19 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::document::Unserved;
-use super::trial::{self, Trial};
+use super::simulated_plan::{self, SimulatedPlan};
 use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::install_plan::{Step, StepStatus};
 use crate::api::object::{self, Gvk};
 use crate::installplan::kind_made;
 
 /// Returns the kinds of steps that neither the cluster serves nor the plan defines, by ClusterServiceVersion and kind.
-pub(super) fn missing(trial: &Trial) -> Vec<Unserved> {
-    let brought = brought(trial);
-    let api = trial.before.api();
-    let all: BTreeSet<&str> = trial.steps().iter().map(|s| Step::new(s).resolving()).collect();
+pub(super) fn missing(simulated: &SimulatedPlan) -> Vec<Unserved> {
+    let brought = brought(simulated);
+    let api = simulated.before.api();
+    let all: BTreeSet<&str> = simulated.steps().iter().map(|s| Step::new(s).resolving()).collect();
     let mut missing: BTreeMap<(&str, Gvk), Unserved> = BTreeMap::new();
-    for step in trial.steps() {
+    for step in simulated.steps() {
         let gvk = kind_made(step);
         let served = api.served_versions(&gvk.group, &gvk.kind);
         if served.contains(&gvk.version.as_str()) || brought.contains(&gvk) || is_done(step) {
@@ -28,8 +28,8 @@ pub(super) fn missing(trial: &Trial) -> Vec<Unserved> {
         let entry = missing.entry((csv, gvk.clone())).or_insert_with(|| Unserved {
             served: served.into_iter().map(str::to_owned).collect(),
             csv: csv.to_owned(),
-            subscriptions: trial.subscriptions_of(csv),
-            holds_up: others.map(|other| (*other).to_owned()).collect(),
+            subscriptions: simulated.subscriptions_of(csv),
+            blocks: others.map(|other| (*other).to_owned()).collect(),
             optional: true,
             gvk,
             ..Unserved::default()
@@ -39,7 +39,7 @@ pub(super) fn missing(trial: &Trial) -> Vec<Unserved> {
     }
     let mut missing: Vec<Unserved> = missing.into_values().collect();
     for unserved in missing.iter_mut().filter(|unserved| unserved.optional) {
-        unserved.holds_up.clear();
+        unserved.blocks.clear();
     }
     missing
 }
@@ -50,10 +50,10 @@ fn is_done(step: &Value) -> bool {
 }
 
 /// Returns the kinds that the CustomResourceDefinitions of the plan define.
-fn brought(trial: &Trial) -> BTreeSet<Gvk> {
+fn brought(simulated: &SimulatedPlan) -> BTreeSet<Gvk> {
     let is_crd = |s: &&Value| Step::new(s).is_crd();
     let mut brought = BTreeSet::new();
-    for crd in trial.steps().iter().filter(is_crd).filter_map(trial::manifest) {
+    for crd in simulated.steps().iter().filter(is_crd).filter_map(simulated_plan::manifest) {
         let (group, kind) = (object::text(&crd, &["spec", "group"]), CustomResourceDefinition::new(&crd).kind());
         for version in object::list(&crd, &["spec", "versions"]) {
             brought.insert(Gvk::new(group, object::text(version, &["name"]), kind));

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::cluster_copy::ClusterCopy;
-use super::trial::{self, Trial};
+use super::simulated_plan::{self, SimulatedPlan};
 use super::{
-    Because, Change, CsvChange, Deprecation, Escalation, Explanation, Outcome, REASONS, Right, Unread, Verdict,
+    Because, Change, CsvChange, Deprecation, Escalation, Explanation, Outcome, Permission, REASONS, UnreadableResource,
+    Verdict,
 };
 use crate::api::conditions::Conditions;
 use crate::api::install_plan::{InstallPlan, Phase};
@@ -18,19 +19,19 @@ use crate::version;
 use crate::visible::word;
 
 /// Returns the verdict with its reasons, the most severe first.
-pub(super) fn judge(trial: &Trial, copy: &ClusterCopy, explanation: &Explanation) -> Verdict {
-    let unknown = Unknown::from_trial(trial, explanation);
+pub(super) fn judge(simulated: &SimulatedPlan, copy: &ClusterCopy, explanation: &Explanation) -> Verdict {
+    let unknown = Unknown::from_plan(simulated, explanation);
     let mut reasons = Vec::new();
-    served(trial, explanation, &mut reasons);
+    served(simulated, explanation, &mut reasons);
     crds(explanation, &mut reasons);
-    plan(trial, explanation, &unknown, &mut reasons);
-    catalog(trial, copy, &mut reasons);
-    unread(trial, explanation, &unknown, &mut reasons);
-    wanted(trial, explanation, &mut reasons);
-    operators(trial, explanation, &unknown, &mut reasons);
-    rights(explanation, &mut reasons);
+    plan(simulated, explanation, &unknown, &mut reasons);
+    catalog(simulated, copy, &mut reasons);
+    unreadable(simulated, explanation, &unknown, &mut reasons);
+    wanted(simulated, explanation, &mut reasons);
+    operators(simulated, explanation, &unknown, &mut reasons);
+    permissions(explanation, &mut reasons);
     object_privileges(explanation, &mut reasons);
-    notes(trial, explanation, &mut reasons);
+    notes(simulated, explanation, &mut reasons);
     reasons.sort_by_key(|because| std::cmp::Reverse(because.result));
     Verdict { result: reasons.iter().map(|because| because.result).max().unwrap_or_default(), reasons }
 }
@@ -40,7 +41,7 @@ fn because(result: Outcome, reason: &str, message: impl Into<String>, hint: impl
     Because { result, reason: reason.to_owned(), message: message.into(), hint: hint.into() }
 }
 
-fn served(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
+fn served(simulated: &SimulatedPlan, explanation: &Explanation, reasons: &mut Vec<Because>) {
     let namespace = &explanation.namespace;
     for unserved in explanation.unserved.iter().filter(|unserved| !unserved.optional) {
         let of = match &unserved.subscriptions[..] {
@@ -48,14 +49,14 @@ fn served(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) 
             [one] => format!(" of Subscription {one}"),
             many => format!(" of Subscriptions {}", many.join(", ")),
         };
-        let held = match &unserved.holds_up[..] {
+        let held = match &unserved.blocks[..] {
             [] => String::new(),
             others => format!(", and it blocks {} in the same plan", others.join(", ")),
         };
         let Gvk { group, version, kind } = &unserved.gvk;
-        let discovery = trial.before.api().discover(group, version);
+        let discovery = simulated.before.api().discover(group, version);
         // With files as input, kinds that they do not contain count as not served.
-        let unknown = discovery.serves(kind).err().filter(|_| trial.before.api().knows_all_kinds());
+        let unknown = discovery.serves(kind).err().filter(|_| simulated.before.api().knows_all_kinds());
         if let Some(error) = unknown {
             let needs = format!("bundle {}{of} needs {}", unserved.csv, api(unserved));
             let message = format!("{needs}, and it is not known whether this cluster serves it: {error}");
@@ -72,13 +73,13 @@ fn served(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) 
                 versions.join(", ")
             ),
         };
-        let plan = object::name(&trial.plan);
+        let plan = object::name(&simulated.plan);
         let names: Vec<_> = unserved.subscriptions.iter().map(|name| word(name)).collect();
         let delete = format!("kubectl -n {namespace} delete subscription {}", names.join(" "));
-        let hint = match (&unserved.subscriptions[..], &unserved.holds_up[..]) {
+        let hint = match (&unserved.subscriptions[..], &unserved.blocks[..]) {
             ([], _) => "try another version of the operator: it may not need this kind".to_owned(),
             (_, []) => format!("the plan contains nothing else; to remove the Subscription, run {delete}"),
-            (names, _) if !trial::helps(trial, names, &unserved.csv) => {
+            (names, _) if !simulated_plan::helps(simulated, names, &unserved.csv) => {
                 format!("run {delete}, then delete and recreate the other Subscriptions")
             }
             _ if explanation.plan.exists => format!(
@@ -100,12 +101,12 @@ fn crds(explanation: &Explanation, reasons: &mut Vec<Because>) {
         let result = match crd.existing {
             None => Outcome::Unknown,
             Some(_) if crd.message.contains("webhook converts") => Outcome::NeedsDecision,
-            Some(_) if crd.misfit_count == 0 && crd.loss_count > 0 => Outcome::NeedsDecision,
+            Some(_) if crd.invalid_count == 0 && crd.loss_count > 0 => Outcome::NeedsDecision,
             Some(_) => Outcome::WouldFail,
         };
-        let first = crd.misfits.first().or_else(|| crd.losses.first());
+        let first = crd.invalid.first().or_else(|| crd.losses.first());
         let first = first.map(|named| format!(": {named}")).unwrap_or_default();
-        let hint = match crd.misfits.first() {
+        let hint = match crd.invalid.first() {
             Some(_) => "correct or delete these objects",
             None if result == Outcome::WouldFail => {
                 "rewrite every object of the kind, so that it is stored in the storage version, then remove the old version from \
@@ -129,39 +130,42 @@ fn crds(explanation: &Explanation, reasons: &mut Vec<Because>) {
 struct Unknown {
     /// The OperatorGroup of the namespace.
     group: bool,
-    /// Rights of the ServiceAccount that the plan is executed with.
-    rights: bool,
+    /// Permissions of the ServiceAccount that the plan is executed with.
+    permissions: bool,
 }
 
 impl Unknown {
-    fn from_trial(trial: &Trial, explanation: &Explanation) -> Self {
-        let here = |unread: &&Unread| unread.namespace.is_empty() || unread.namespace == trial.namespace;
-        let unread: Vec<&Unread> = explanation.unread.iter().filter(here).collect();
-        let mut groups = trial.before.api().list(OLM, "OperatorGroup", Some(&trial.namespace));
+    fn from_plan(simulated: &SimulatedPlan, explanation: &Explanation) -> Self {
+        let here = |unreadable: &&UnreadableResource| {
+            unreadable.namespace.is_empty() || unreadable.namespace == simulated.namespace
+        };
+        let unreadable: Vec<&UnreadableResource> = explanation.unreadable.iter().filter(here).collect();
+        let mut groups = simulated.before.api().list(OLM, "OperatorGroup", Some(&simulated.namespace));
         Self {
-            group: groups.next().is_none() && unread.iter().any(|unread| is_of_groups(unread)),
-            rights: explanation.plan.service_account.is_some() && unread.iter().any(|unread| is_of_rights(unread)),
+            group: groups.next().is_none() && unreadable.iter().any(|unreadable| is_of_groups(unreadable)),
+            permissions: explanation.plan.service_account.is_some()
+                && unreadable.iter().any(|unreadable| is_of_permissions(unreadable)),
         }
     }
 
     /// Reports whether the result of the plan is unknown because of that resource.
-    fn is_due_to(&self, unread: &Unread) -> bool {
-        self.group && is_of_groups(unread) || self.rights && is_of_rights(unread)
+    fn is_due_to(&self, unreadable: &UnreadableResource) -> bool {
+        self.group && is_of_groups(unreadable) || self.permissions && is_of_permissions(unreadable)
     }
 }
 
-fn is_of_groups(unread: &Unread) -> bool {
-    unread.resource == "operatorgroups.operators.coreos.com"
+fn is_of_groups(unreadable: &UnreadableResource) -> bool {
+    unreadable.resource == "operatorgroups.operators.coreos.com"
 }
 
-fn is_of_rights(unread: &Unread) -> bool {
-    unread.resource.ends_with(".rbac.authorization.k8s.io")
+fn is_of_permissions(unreadable: &UnreadableResource) -> bool {
+    unreadable.resource.ends_with(".rbac.authorization.k8s.io")
 }
 
 /// Adds the reasons why the plan itself, or the resolution that creates it, fails or waits.
-fn plan(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reasons: &mut Vec<Because>) {
-    let name = object::name(&trial.plan);
-    let is_told = |reason: &Reason| {
+fn plan(simulated: &SimulatedPlan, explanation: &Explanation, unknown: &Unknown, reasons: &mut Vec<Because>) {
+    let name = object::name(&simulated.plan);
+    let is_reported = |reason: &Reason| {
         let (Reason::InstallPlanFailed { message, .. } | Reason::InstallPlanRetries { message, .. }) = reason else {
             return false;
         };
@@ -171,8 +175,8 @@ fn plan(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reasons: &m
                 && reasons_have(reasons, "crd")
     };
     let mut found: Vec<Because> = Vec::new();
-    for reason in trial.reasons(Controller::InstallPlan, name) {
-        if is_told(reason) || matches!(reason, Reason::OptionalNotCreated { .. } | Reason::Ignored { .. }) {
+    for reason in simulated.reasons(Controller::InstallPlan, name) {
+        if is_reported(reason) || matches!(reason, Reason::OptionalNotCreated { .. } | Reason::Ignored { .. }) {
             continue;
         }
         let result = match reason {
@@ -180,10 +184,11 @@ fn plan(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reasons: &m
             | Reason::BundleUnpackFailed { .. }
             | Reason::BundleNotGiven { .. }
             | Reason::Missing { .. } => Outcome::Unknown,
-            // A role or binding that could not be read may grant these rights.
-            Reason::RightsMissing { .. } if unknown.rights => Outcome::Unknown,
+            // A role or binding that could not be read may grant these permissions.
+            Reason::RightsMissing { .. } if unknown.permissions => Outcome::Unknown,
             Reason::InstallPlanFailed { message, .. } | Reason::InstallPlanRetries { message, .. }
-                if unknown.rights && message.contains(" is forbidden") || installplan::is_unknown_scope(message) =>
+                if unknown.permissions && message.contains(" is forbidden")
+                    || installplan::is_unknown_scope(message) =>
             {
                 Outcome::Unknown
             }
@@ -199,13 +204,13 @@ fn plan(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reasons: &m
             reason => reason.cause(),
         };
         if !explanation.plan.exists {
-            text = text.replace(&format!("InstallPlan {}/{name}", trial.namespace), "the InstallPlan");
+            text = text.replace(&format!("InstallPlan {}/{name}", simulated.namespace), "the InstallPlan");
         }
         let hint = if result == Outcome::Unknown { String::new() } else { hint(reason) };
         found.push(because(result, "plan", text, hint));
     }
-    if trial.subscription.is_some() && trial.plan.is_null() {
-        for reason in trial.reasons(Controller::Resolution, &trial.namespace) {
+    if simulated.subscription.is_some() && simulated.plan.is_null() {
+        for reason in simulated.reasons(Controller::Resolution, &simulated.namespace) {
             let result = match reason {
                 Reason::CatalogNotReady { .. }
                 | Reason::CatalogUnavailable { .. }
@@ -223,9 +228,9 @@ fn plan(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reasons: &m
             {
                 hint = stand_in(namespace, name);
             }
-            found.push(because(result, "resolution", trial.without_made_up_names(&reason.cause()), hint));
+            found.push(because(result, "resolution", simulated.without_made_up_names(&reason.cause()), hint));
         }
-        found.extend(unresolved(trial).filter(|_| !unknown.group));
+        found.extend(unresolved(simulated).filter(|_| !unknown.group));
     }
     reasons.extend(found);
 }
@@ -245,28 +250,28 @@ fn hint(reason: &Reason) -> String {
 }
 
 /// Returns the failure that the status of the Subscription in question reports for its resolution.
-fn unresolved(trial: &Trial) -> Option<Because> {
-    let name = trial.subscription.as_deref()?;
-    let subscription = trial.subscriptions().find(|s| object::name(s) == name)?;
+fn unresolved(simulated: &SimulatedPlan) -> Option<Because> {
+    let name = simulated.subscription.as_deref()?;
+    let subscription = simulated.subscriptions().find(|s| object::name(s) == name)?;
     let failed = Conditions::new(subscription).holding(condition_type::RESOLUTION_FAILED)?;
-    let already = trial.reasons(Controller::Resolution, &trial.namespace);
+    let already = simulated.reasons(Controller::Resolution, &simulated.namespace);
     if already.iter().any(|reason| matches!(reason, Reason::Unsatisfiable { .. })) {
         return None;
     }
-    let message = trial.without_made_up_names(failed.message());
+    let message = simulated.without_made_up_names(failed.message());
     Some(because(Outcome::WouldFail, "resolution", message, ""))
 }
 
 /// Adds catalogs of unknown content: what a Subscription gets from such a catalog cannot be determined.
-fn catalog(trial: &Trial, copy: &ClusterCopy, reasons: &mut Vec<Because>) {
-    let name = trial.subscription.as_deref().filter(|_| trial.plan.is_null());
-    let Some(subscription) = name.and_then(|name| trial.subscriptions().find(|s| object::name(s) == name)) else {
+fn catalog(simulated: &SimulatedPlan, copy: &ClusterCopy, reasons: &mut Vec<Because>) {
+    let name = simulated.subscription.as_deref().filter(|_| simulated.plan.is_null());
+    let Some(subscription) = name.and_then(|name| simulated.subscriptions().find(|s| object::name(s) == name)) else {
         return;
     };
     let [namespace, source] = ["sourceNamespace", "source"].map(|key| object::text(subscription, &["spec", key]));
-    others(trial, copy, reasons);
+    others(simulated, copy, reasons);
     // The catalog of a bundle in question is generated, so its content is known.
-    if trial.offered.is_some() {
+    if simulated.offered.is_some() {
         return;
     }
     if copy.catalogs.contains_key(&(namespace.to_owned(), source.to_owned())) {
@@ -279,9 +284,9 @@ fn catalog(trial: &Trial, copy: &ClusterCopy, reasons: &mut Vec<Because>) {
 
 /// Replaces resolution failures that are caused by catalogs of unknown content. OLM resolves nothing while one of the available catalogs
 /// is down, but catalogs of unknown content are down only in the copy.
-fn others(trial: &Trial, copy: &ClusterCopy, reasons: &mut Vec<Because>) {
-    for place in [&trial.namespace, &copy.global] {
-        for source in trial.before.api().list(OLM, "CatalogSource", Some(place)) {
+fn others(simulated: &SimulatedPlan, copy: &ClusterCopy, reasons: &mut Vec<Because>) {
+    for place in [&simulated.namespace, &copy.global] {
+        for source in simulated.before.api().list(OLM, "CatalogSource", Some(place)) {
             let (namespace, name) = (object::namespace(source), object::name(source));
             if copy.catalogs.contains_key(&(namespace.to_owned(), name.to_owned())) {
                 continue;
@@ -295,7 +300,7 @@ fn others(trial: &Trial, copy: &ClusterCopy, reasons: &mut Vec<Because>) {
                 let message = format!(
                     "the content of catalog {namespace}/{name} is not known, and OLM resolves no Subscriptions in namespace {} while one \
                      of its catalogs is unavailable",
-                    trial.namespace
+                    simulated.namespace
                 );
                 reasons.push(because(Outcome::Unknown, "catalog", message, stand_in(namespace, name)));
             }
@@ -310,33 +315,33 @@ fn stand_in(namespace: &str, catalog: &str) -> String {
     format!("pass its content as a directory: --catalog {catalog}.{namespace}=DIR")
 }
 
-fn unread(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reasons: &mut Vec<Because>) {
+fn unreadable(simulated: &SimulatedPlan, explanation: &Explanation, unknown: &Unknown, reasons: &mut Vec<Because>) {
     for bundle in explanation.bundles.iter().filter(|bundle| !bundle.unpacked) {
         let message = format!("the content of bundle {} is not known: {}", bundle.csv, bundle.message);
         reasons.retain(|because| !(because.reason == "plan" && because.message.contains(&bundle.csv)));
         reasons.retain(|because| !(because.reason == "resolution" && because.message.contains(&bundle.csv)));
         reasons.push(because(Outcome::Unknown, "unpack", message, ""));
     }
-    for unread in &explanation.unread {
+    for unreadable in &explanation.unreadable {
         let plural = |kind: &str, group: &str| {
-            let found = trial.before.api().kind(group, kind).or_else(|| trial.after.api().kind(group, kind));
+            let found = simulated.before.api().kind(group, kind).or_else(|| simulated.after.api().kind(group, kind));
             found.map(crate::sim::ResourceKind::resource)
         };
         let matters = explanation.objects.iter().any(|o| {
-            let same_place = unread.namespace.is_empty() || unread.namespace == o.namespace;
-            same_place && plural(&o.gvk.kind, &o.gvk.group).as_ref() == Some(&unread.resource)
+            let same_place = unreadable.namespace.is_empty() || unreadable.namespace == o.namespace;
+            same_place && plural(&o.gvk.kind, &o.gvk.group).as_ref() == Some(&unreadable.resource)
         });
-        let result = if matters || unknown.is_due_to(unread) { Outcome::Unknown } else { Outcome::Safe };
-        reasons.push(because(result, "unread", unread.message.clone(), ""));
+        let result = if matters || unknown.is_due_to(unreadable) { Outcome::Unknown } else { Outcome::Safe };
+        reasons.push(because(result, "unreadable", unreadable.message.clone(), ""));
     }
 }
 
 /// Adds a reason if the Subscription gets a version outside of the requested range.
-fn wanted(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
-    let Some((package, range)) = &trial.wanted else { return };
+fn wanted(simulated: &SimulatedPlan, explanation: &Explanation, reasons: &mut Vec<Because>) {
+    let Some((package, range)) = &simulated.wanted else { return };
     let fits = |version: &str| version::parse_tolerant(version).is_ok_and(|version| range.contains(&version));
     let gets = explanation.csvs.iter().find(|csv| csv.package == *package).and_then(|csv| csv.to.as_deref());
-    let subscription = trial.subscription.as_deref().unwrap_or_default();
+    let subscription = simulated.subscription.as_deref().unwrap_or_default();
     let message = match gets {
         Some(version) if fits(version) => return,
         Some(version) => {
@@ -347,7 +352,7 @@ fn wanted(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) 
     reasons.push(because(Outcome::WouldFail, "range", message, ""));
 }
 
-fn operators(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reasons: &mut Vec<Because>) {
+fn operators(simulated: &SimulatedPlan, explanation: &Explanation, unknown: &Unknown, reasons: &mut Vec<Because>) {
     let fails = reasons.iter().any(|because| because.result == Outcome::WouldFail || because.reason == "unserved");
     let fails = fails || unknown.group;
     for csv in &explanation.csvs {
@@ -366,8 +371,8 @@ fn operators(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reason
         // If the plan fails, its operators are expected not to succeed.
         let is_well = matches!(csv.phase.as_str(), "Succeeded" | "Replacing" | "Deleting");
         if !is_well && !fails && csv.change != CsvChange::Remove && !csv.phase.is_empty() {
-            let told = trial.reasons(Controller::ClusterServiceVersion, &csv.name);
-            reasons.push(match unknown_apis(told) {
+            let blocking = simulated.reasons(Controller::ClusterServiceVersion, &csv.name);
+            reasons.push(match unknown_apis(blocking) {
                 Some(unknown) => because(Outcome::Unknown, "discovery", unknown.to_string(), hint(unknown)),
                 None => {
                     let message = format!("{} would stay in phase {}: {}", csv.name, csv.phase, csv.message);
@@ -400,18 +405,18 @@ fn operators(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reason
 }
 
 /// Returns the reason that blocks a ClusterServiceVersion if it is only that the kinds that the cluster serves are unknown.
-fn unknown_apis(told: &[Reason]) -> Option<&Reason> {
-    let [unknown @ Reason::ApisUnknown { counts: false, .. }, others @ ..] = told else { return None };
+fn unknown_apis(blocking: &[Reason]) -> Option<&Reason> {
+    let [unknown @ Reason::ApisUnknown { counts: false, .. }, others @ ..] = blocking else { return None };
     others.iter().all(|reason| matches!(reason, Reason::ApisUnknown { .. })).then_some(unknown)
 }
 
-fn rights(explanation: &Explanation, reasons: &mut Vec<Because>) {
-    let mut accounts: BTreeMap<&str, Vec<&Right>> = BTreeMap::new();
-    for right in explanation.rbac.gained.iter().filter(|right| !right.escalations.is_empty()) {
-        accounts.entry(&right.account).or_default().push(right);
+fn permissions(explanation: &Explanation, reasons: &mut Vec<Because>) {
+    let mut accounts: BTreeMap<&str, Vec<&Permission>> = BTreeMap::new();
+    for permission in explanation.rbac.gained.iter().filter(|permission| !permission.escalations.is_empty()) {
+        accounts.entry(&permission.account).or_default().push(permission);
     }
     for (account, marked) in accounts {
-        let mut kinds: Vec<_> = marked.iter().flat_map(|right| right.escalations.iter().copied()).collect();
+        let mut kinds: Vec<_> = marked.iter().flat_map(|permission| permission.escalations.iter().copied()).collect();
         kinds.sort();
         kinds.dedup();
         let kinds: Vec<&str> = kinds.into_iter().map(Escalation::words).collect();
@@ -438,10 +443,10 @@ fn object_privileges(explanation: &Explanation, reasons: &mut Vec<Because>) {
 }
 
 /// Adds notes, which need no decision.
-fn notes(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
+fn notes(simulated: &SimulatedPlan, explanation: &Explanation, reasons: &mut Vec<Because>) {
     let mut note = |reason: &str, message: String| reasons.push(because(Outcome::Safe, reason, message, ""));
-    for message in installplan::unheeded(&trial.plan) {
-        note("unheeded", message);
+    for message in installplan::ignored_edits(&simulated.plan) {
+        note("ignoredEdit", message);
     }
     for optional in explanation.optional.iter().filter(|optional| optional.skipped) {
         let message = format!("the plan skips optional {} {}", optional.gvk.kind, optional.name);
@@ -461,10 +466,10 @@ fn notes(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
     if deleted > 0 {
         note("deletion", format!("steps of the plan delete {deleted} objects"));
     }
-    if trial.plan.is_null() && reasons.is_empty() {
+    if simulated.plan.is_null() && reasons.is_empty() {
         let message = "everything that was requested is installed, and no newer version is available";
-        reasons.push(because(Outcome::Safe, "nothing", message, ""));
-    } else if !trial.plan.is_null() && InstallPlan::new(&trial.plan).phase() == Phase::Complete {
+        reasons.push(because(Outcome::Safe, "nothingToInstall", message, ""));
+    } else if !simulated.plan.is_null() && InstallPlan::new(&simulated.plan).phase() == Phase::Complete {
         reasons.push(because(Outcome::Safe, "complete", "the plan is complete: nothing is left to do", ""));
     }
 }

@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 use super::document::{Change, Webhook};
-use super::trial::Trial;
+use super::simulated_plan::SimulatedPlan;
 use crate::api::cluster_service_version::Csv;
 use crate::api::object;
 
 /// Returns the webhooks of the operators, with their changes.
-pub(super) fn changes(trial: &Trial) -> Vec<Webhook> {
+pub(super) fn changes(simulated: &SimulatedPlan) -> Vec<Webhook> {
     let mut webhooks = Vec::new();
-    for (after, before) in trial.operators() {
+    for (after, before) in simulated.operators() {
         let of = |csv: &Value| Csv::new(csv).webhooks().to_vec();
         let (new, old) = (of(&after), before.map(&of).unwrap_or_default());
         let key = |w: &Value| ["type", "generateName"].map(|key| object::text(w, &[key]).to_owned());

@@ -9,14 +9,14 @@ use crate::api::install_plan::{InstallPlan, Phase, Step, is_approved, is_generat
 use crate::api::subscription::Approval;
 
 /// Returns the parts of the spec that are ignored: sentences about the plan, without a full stop.
-pub fn unheeded(plan: &Value) -> Vec<String> {
-    let (view, mut told) = (InstallPlan::new(plan), Vec::new());
+pub fn ignored_edits(plan: &Value) -> Vec<String> {
+    let (view, mut ignored) = (InstallPlan::new(plan), Vec::new());
     match view.phase() {
         Phase::RequiresApproval if !is_approved(plan) && view.approval() == Approval::Automatic => {
-            told.push("spec.approval is Automatic, but it still waits for spec.approved: true".to_owned());
+            ignored.push("spec.approval is Automatic, but it still waits for spec.approved: true".to_owned());
         }
         Phase::Installing if !is_approved(plan) => {
-            told.push("spec.approved is false, but an execution that has started is completed".to_owned());
+            ignored.push("spec.approved is false, but an execution that has started is completed".to_owned());
         }
         _ => {}
     }
@@ -25,11 +25,11 @@ pub fn unheeded(plan: &Value) -> Vec<String> {
     if is_generated(plan) && !brought.is_empty() && named.iter().collect::<BTreeSet<_>>() != brought.iter().collect() {
         let named = if named.is_empty() { "nothing".to_owned() } else { named.join(", ") };
         let brought = brought.join(", ");
-        told.push(format!(
+        ignored.push(format!(
             "spec.clusterServiceVersionNames names {named}, which is ignored: the steps install {brought}"
         ));
     }
-    told
+    ignored
 }
 
 /// Returns the ClusterServiceVersions that a plan installs: those of its steps, in the spec's order if the spec names the same ones; before
@@ -78,28 +78,28 @@ mod tests {
         ] {
             let plan = plan(approval, approved, phase, &names);
             assert_eq!(
-                (unheeded(&plan), csvs(&plan)),
+                (ignored_edits(&plan), csvs(&plan)),
                 (Vec::new(), vec!["rose", "pot"]),
                 "{approval} {approved} {phase}"
             );
         }
-        let told = |approval, phase| unheeded(&plan(approval, false, phase, &names)).join("; ");
+        let messages = |approval, phase| ignored_edits(&plan(approval, false, phase, &names)).join("; ");
         assert!(
-            told("Automatic", "RequiresApproval").starts_with("spec.approval is Automatic, but it still waits for")
+            messages("Automatic", "RequiresApproval").starts_with("spec.approval is Automatic, but it still waits for")
         );
-        assert!(told("Manual", "Installing").starts_with("spec.approved is false, but an execution"));
+        assert!(messages("Manual", "Installing").starts_with("spec.approved is false, but an execution"));
     }
 
     #[test]
     fn steps_have_precedence_over_the_names_in_the_spec() {
         let edited = plan("Manual", false, "RequiresApproval", &["tulip"]);
         assert_eq!(csvs(&edited), ["pot", "rose"]);
-        let [told] = &unheeded(&edited)[..] else { panic!("nothing is reported") };
-        assert!(told.contains("names tulip, which is ignored: the steps install pot, rose"), "{told}");
+        let [message] = &ignored_edits(&edited)[..] else { panic!("nothing is reported") };
+        assert!(message.contains("names tulip, which is ignored: the steps install pot, rose"), "{message}");
         let mut by_hand = plan("Manual", false, "RequiresApproval", &["rose"]);
         by_hand["metadata"] = json!({});
-        assert_eq!((csvs(&by_hand), unheeded(&by_hand)), (vec!["pot", "rose"], Vec::new()));
+        assert_eq!((csvs(&by_hand), ignored_edits(&by_hand)), (vec!["pot", "rose"], Vec::new()));
         let bare = json!({ "spec": { "clusterServiceVersionNames": ["tulip"] } });
-        assert_eq!((csvs(&bare), unheeded(&bare)), (vec!["tulip"], Vec::new()));
+        assert_eq!((csvs(&bare), ignored_edits(&bare)), (vec!["tulip"], Vec::new()));
     }
 }

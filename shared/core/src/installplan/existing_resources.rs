@@ -37,7 +37,7 @@ pub(super) fn existing(world: &Reader<'_>, plan: &Value, live: &Value, desired: 
     let Some(found) = world.schema_check(&question) else { return Existing::Unknown(question) };
     let started = InstallPlan::new(plan).started().unwrap_or(found.at);
     let lasts = match &found.refusal {
-        _ if found.misfits > 0 => AGAIN,
+        _ if found.invalid > 0 => AGAIN,
         Some(_) => ((found.at.duration_since(started)) / 2).clamp(READ_AGAIN, READ_LATEST),
         None => BELIEVED,
     };
@@ -47,7 +47,7 @@ pub(super) fn existing(world: &Reader<'_>, plan: &Value, live: &Value, desired: 
     }
     match &found.refusal {
         // Invalid objects that were found before the refusal count nevertheless.
-        _ if found.misfits > 0 => Existing::Invalid(message(&question, found), until),
+        _ if found.invalid > 0 => Existing::Invalid(message(&question, found), until),
         Some(refusal) => Existing::Unreadable(refusal.clone(), until),
         None => Existing::Valid,
     }
@@ -88,17 +88,17 @@ fn message(question: &SchemaCheck, found: &SchemaCheckResult) -> String {
     let [first, others @ ..] = &found.first[..] else { return String::new() };
     let Violation { version, name, problem } = first;
     let SchemaCheck { group, kind, .. } = question;
-    let mut told = format!(
+    let mut message = format!(
         "error validating {group}/{version}, Kind={kind} {name:?}: updated validation is too restrictive: {problem}"
     );
     for Violation { version, name, problem } in others {
-        told += &format!("; {version} {name:?}: {problem}");
+        message += &format!("; {version} {name:?}: {problem}");
     }
     let named = found.first.len() as u64;
-    if found.misfits > named {
-        told += &format!("; and {} more of {}", found.misfits - named, found.looked_at);
+    if found.invalid > named {
+        message += &format!("; and {} more of {}", found.invalid - named, found.looked_at);
     }
-    told
+    message
 }
 
 /// Adds OLM's prefix to a message.

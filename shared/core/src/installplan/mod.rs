@@ -7,7 +7,7 @@
 //!   existing_resources    validates custom resources against the new schemas of their definition
 //!   optional              refusals after which a plan skips a step and continues
 //!   blocking_step         the bundle whose step blocks a plan
-//!   rights                the rights that the ServiceAccount of a plan lacks
+//!   permissions           the permissions that the ServiceAccount of a plan lacks
 //!   edits                 edits of the spec that are ignored
 //!   summary               the state of a plan, for commands that do not execute it
 //!   referenced_manifests  manifests that the InstallPlan only references
@@ -23,8 +23,8 @@ mod edits;
 mod existing_resources;
 mod optional;
 mod pass;
+pub mod permissions;
 mod referenced_manifests;
-pub mod rights;
 mod step;
 pub mod summary;
 #[cfg(test)]
@@ -34,7 +34,7 @@ mod warning_events;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-pub use self::edits::unheeded;
+pub use self::edits::ignored_edits;
 use self::pass::{Error, Pass, Stop};
 pub use self::referenced_manifests::contents;
 pub use self::step::gvk as kind_made;
@@ -61,7 +61,7 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     }
     let mut plan = plan_for_phase(settings, world, key, json, now);
     let object = || format!("InstallPlan {}/{}", key.namespace, key.name);
-    plan.reasons.extend(unheeded(json).into_iter().map(|message| Reason::Ignored { object: object(), message }));
+    plan.reasons.extend(ignored_edits(json).into_iter().map(|message| Reason::Ignored { object: object(), message }));
     plan
 }
 
@@ -94,7 +94,7 @@ fn plan_for_phase(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Val
     }
 }
 
-/// Reports whether the plan was executed with the rights of a ServiceAccount.
+/// Reports whether the plan was executed with the permissions of a ServiceAccount.
 fn is_attenuated(plan: &Value) -> bool {
     !InstallPlan::new(plan).service_account().is_null()
 }
@@ -120,7 +120,7 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
         Err(plan) => return plan,
     };
     // A plan with a ServiceAccount keeps using it, as in OLM.
-    let account = rights::account(json, attenuated);
+    let account = permissions::account(json, attenuated);
     let mut pass = Pass::over(settings, world, &whole, world.refusals(key), account.as_ref(), now);
     referenced_manifests::refer(json, &mut pass.steps);
     let (namespace, name) = (key.namespace.clone(), key.name.clone());
@@ -165,7 +165,7 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
             let reason =
                 Reason::InstallPlanRetries { namespace, name, message, culprit, attempts, next_at: again, fails_at };
             let mut plan = Plan::in_batches(batches).because(reason);
-            plan.reasons.extend(account.and_then(|account| rights::missing(world, json, &account)));
+            plan.reasons.extend(account.and_then(|account| permissions::missing(world, json, &account)));
             // The planner itself retries refused actions.
             let looks_again = again.filter(|_| attempts == 0);
             fails_at.into_iter().chain(looks_again).fold(plan, Plan::again_at)
@@ -184,8 +184,8 @@ pub fn is_unknown_scope(message: &str) -> bool {
     message.contains(step::UNKNOWN_SCOPE)
 }
 
-/// Reports whether a response of the API server is permanent for this cluster, so that a retry would not change it. A plan skips an optional
-/// object after such a response.
+/// Reports whether a response of the API server is permanent for this cluster, so that a retry would not change it. A plan skips an
+/// optional object after such a response.
 pub fn is_about_the_cluster(answer: &Answer) -> bool {
     optional::is_about_the_cluster(answer)
 }
@@ -211,7 +211,7 @@ fn failed_check_event(plan: &Value, message: &str) -> Action {
 
 /// Whether plans of the namespace may be executed (olm-behaviour/installplan.md#phases).
 enum Check<'w> {
-    /// They may, with the rights of this ServiceAccount (a reference), or with the controllers' own (null).
+    /// They may, with the permissions of this ServiceAccount (a reference), or with the controllers' own (null).
     Passed(&'w Value),
     Wait(Reason),
     Failed(String, Reason),

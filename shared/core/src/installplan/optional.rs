@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::step::{self, Outcome};
-use super::{Status, rights};
+use super::{Status, permissions};
 use crate::api::conditions::Conditions;
 use crate::api::install_plan::{InstallPlan, Step, StepStatus, condition};
 use crate::api::object;
@@ -119,7 +119,7 @@ pub(super) fn after_all(settings: &Settings, world: &Reader<'_>, key: &Key, plan
     }
     let installed = Conditions::new(plan).find(condition::INSTALLED);
     let tried = installed.and_then(|c| object::parse_time(object::text(c.json, &["lastUpdateTime"])));
-    let account = rights::account(plan, InstallPlan::new(plan).service_account());
+    let account = permissions::account(plan, InstallPlan::new(plan).service_account());
     let (mut actions, mut skipped, mut any) = (Vec::new(), Vec::new(), false);
     for step in steps.iter_mut().filter(|s| is_missing(s)) {
         if step::served_since(world, step).is_none_or(|since| tried.is_some_and(|tried| since <= tried)) {
@@ -131,7 +131,7 @@ pub(super) fn after_all(settings: &Settings, world: &Reader<'_>, key: &Key, plan
                 Some(refusal) => skipped.push(Skipped::new(step, refusal)),
                 None => {
                     step["status"] = after.into();
-                    actions.push(action.with_rights_of(account.as_ref()));
+                    actions.push(action.with_permissions_of(account.as_ref()));
                 }
             },
             // Its ClusterServiceVersion does not exist any longer, so the objects of this plan are obsolete.

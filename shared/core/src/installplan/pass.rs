@@ -74,7 +74,7 @@ struct Found {
 }
 
 impl Pass {
-    /// Runs a pass over all steps. Actions use the rights of the account.
+    /// Runs a pass over all steps. Actions use the permissions of the account.
     pub(super) fn over(
         settings: &Settings,
         world: &Reader<'_>,
@@ -122,9 +122,9 @@ impl Pass {
                     if after == crd::WAITING {
                         found.waits.get_or_insert_with(|| crd::waiting(step));
                     }
-                    // As in OLM, definitions are written with the controllers' own rights.
+                    // As in OLM, definitions are written with the controllers' own permissions.
                     let account = account.filter(|_| kind != step::CRD);
-                    let action = action.with_rights_of(account);
+                    let action = action.with_permissions_of(account);
                     let parallel_group = step::parallel_group(world, step, is_optional);
                     let planned =
                         Planned { step: index, action, after, parallel_group, blind, optional: is_optional, warning };

@@ -14,7 +14,7 @@ use crate::bundle::reference::{self, Lookup};
 use crate::bundle::steps::{self, BundleSource};
 use crate::plan::{Plan, Reason};
 use crate::settings::Settings;
-use crate::unpack::{Images, Patience, Pending};
+use crate::unpack::{Images, Pending, Timeouts};
 use crate::world::{Reader, kind};
 
 /// Returns the InstallPlan with all manifests inserted; or the plan that obtains them.
@@ -30,7 +30,7 @@ pub(super) fn whole<'p>(
     }
     let namespace = object::namespace(plan);
     let group = world.in_namespace(&kind::OPERATOR_GROUP, namespace).next().map(|o| o.json());
-    let images = Images { world, settings, patience: Patience::read(settings, group).0, now };
+    let images = Images { world, settings, timeouts: Timeouts::read(settings, group).0, now };
     let mut whole = plan.clone();
     let mut waits = Plan::nothing();
     for (csv, lookup) in unmade {

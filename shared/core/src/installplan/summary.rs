@@ -48,7 +48,7 @@ pub struct PlanSummary {
     pub reason: Option<Reason>,
     /// Parts of its spec that are ignored, in sentences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unheeded: Vec<String>,
+    pub ignored_edits: Vec<String>,
 }
 
 /// A ClusterServiceVersion, and the one that it replaces.
@@ -136,7 +136,7 @@ pub fn summarize(settings: &Settings, world: &Reader<'_>, plan: &Value) -> PlanS
         approved,
         step,
         reason,
-        unheeded: edits::unheeded(plan),
+        ignored_edits: edits::ignored_edits(plan),
     }
 }
 

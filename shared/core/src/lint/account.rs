@@ -1,4 +1,4 @@
-//! Checks the ServiceAccount with whose rights the members of an OperatorGroup are installed.
+//! Checks the ServiceAccount with whose permissions the members of an OperatorGroup are installed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 use super::members::carried;
 use super::problem::{Change, Problem};
 use super::rule::{ACCOUNT_LACKS_RIGHTS, ACCOUNT_MISSING};
-use super::{LintContext, Tenant, listed};
+use super::{LintContext, Tenant};
 use crate::api::cluster_service_version::{Csv, Phase};
 use crate::api::install_plan::{self, InstallPlan};
 use crate::api::kinds;
 use crate::api::object::{self, ObjectRef};
-use crate::installplan::rights::{self, Lacking};
+use crate::installplan::permissions::{self, Lacking};
 use crate::installplan::summary;
+use crate::listing::shortened;
 use crate::membership::{self, Group};
 use crate::plan::Account;
 use crate::rbac::Granted;
@@ -52,7 +53,7 @@ fn missing(group: Group<'_>, tenant: &Tenant<'_>, name: &str) -> Problem {
         .propose("create it, and grant it the permissions to install the operators", Change::Apply(vec![account]))
 }
 
-/// Reports whether all roles and bindings that grant rights in a namespace are known.
+/// Reports whether all roles and bindings that grant permissions in a namespace are known.
 fn knows_rights(context: &LintContext<'_>, namespace: &str) -> bool {
     let within = [&kind::ROLE, &kind::ROLE_BINDING];
     let all = [&kind::CLUSTER_ROLE, &kind::CLUSTER_ROLE_BINDING];
@@ -68,7 +69,7 @@ fn lacks_rights(context: &LintContext<'_>, tenant: &Tenant<'_>, at: usize, accou
         if is_done || summary::superseded_by(&context.world, plan).is_some() {
             continue;
         }
-        let of_plan = rights::lacking(&context.world, plan, account);
+        let of_plan = permissions::lacking(&context.world, plan, account);
         if !of_plan.is_empty() {
             wanted_by.push(ObjectRef::from_object(plan));
             lacking.extend(of_plan);
@@ -86,12 +87,12 @@ fn lacks_rights(context: &LintContext<'_>, tenant: &Tenant<'_>, at: usize, accou
     }
     let by_groups = ByGroups::new(context, tenant.namespace);
     lacking.retain(|right| !by_groups.grant(right));
-    let told: BTreeSet<String> = lacking.iter().map(Lacking::to_string).collect();
-    if told.is_empty() {
+    let missing: BTreeSet<String> = lacking.iter().map(Lacking::to_string).collect();
+    if missing.is_empty() {
         return None;
     }
-    let names = listed(wanted_by.iter().map(|object| format!("{} {}", object.gvk.kind, object.name)));
-    let message = format!("ServiceAccount {} lacks permissions for {names}: {}", account.name, listed(&told));
+    let names = shortened(wanted_by.iter().map(|object| format!("{} {}", object.gvk.kind, object.name)));
+    let message = format!("ServiceAccount {} lacks permissions for {names}: {}", account.name, shortened(&missing));
     let mut problem = Problem::new(&ACCOUNT_LACKS_RIGHTS, group.json, message).also([account_ref(owner.0, owner.1)]);
     problem.also.extend(wanted_by);
     Some(problem.propose(
@@ -100,7 +101,7 @@ fn lacks_rights(context: &LintContext<'_>, tenant: &Tenant<'_>, at: usize, accou
     ))
 }
 
-/// Returns the members with missing Deployments, which have to be created with the ServiceAccount's rights.
+/// Returns the members with missing Deployments, which have to be created with the ServiceAccount's permissions.
 fn without_deployments<'a>(context: &LintContext<'_>, tenant: &Tenant<'a>, at: usize) -> Vec<&'a Value> {
     let targets = context.targets(at);
     let carried = carried(targets);
@@ -116,7 +117,7 @@ fn without_deployments<'a>(context: &LintContext<'_>, tenant: &Tenant<'a>, at: u
     tenant.csvs.iter().filter(lacks).copied().collect()
 }
 
-/// The rights that every ServiceAccount of a namespace has through its groups.
+/// The permissions that every ServiceAccount of a namespace has through its groups.
 struct ByGroups<'a> {
     within: Granted<'a>,
     everywhere: Granted<'a>,
@@ -155,8 +156,8 @@ impl<'a> ByGroups<'a> {
     }
 }
 
-/// Returns the Role, the ClusterRole, and their bindings that grant the missing rights. Rules of a previously applied role of the same name
-/// are preserved.
+/// Returns the Role, the ClusterRole, and their bindings that grant the missing permissions. Rules of a previously applied role of the same
+/// name are preserved.
 fn roles(context: &LintContext<'_>, account: &Account, lacking: &[Lacking]) -> Vec<Value> {
     let name = format!("{}-installs", account.name);
     let mut by_place: BTreeMap<Option<&str>, Vec<&Value>> = BTreeMap::new();

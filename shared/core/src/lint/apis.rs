@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::LintContext;
 use super::members::fail;
 use super::problem::{Change, Problem};
 use super::rule::{APIS_CLASH, STATIC_LACKS_API};
-use super::{LintContext, listed};
 use crate::api::object::ObjectRef;
 use crate::finding::Severity;
+use crate::listing::shortened;
 use crate::membership::{self, Apis, PROVIDED_APIS};
 use crate::operatorgroup::intersection::{ApiConflict, Clash, Holder, Pair, Scope};
 use crate::operatorgroup::remedy::{self, Remedy};
@@ -86,16 +87,16 @@ fn clashes(context: &LintContext<'_>, clash: &Clash) -> Option<Problem> {
             format!("that group was first, so {} with InterOperatorGroupOwnerConflict", fail(&csvs))
         }
         Holder::Both => "both name them, and members of the group that OLM processes first fail".to_owned(),
-        Holder::Nobody => {
+        Holder::None => {
             "members of the group that OLM processes first get them, members of the other group fail".to_owned()
         }
     };
     let place = match context.all.shared(clash.pair).as_deref() {
         None => "all namespaces".to_owned(),
         Some([one]) => format!("namespace {one}"),
-        Some(names) => format!("namespaces {}", listed(names)),
+        Some(names) => format!("namespaces {}", shortened(names)),
     };
-    let message = format!("{won_name} also provides {} to {place}: {consequence}", listed(&claimed));
+    let message = format!("{won_name} also provides {} to {place}: {consequence}", shortened(&claimed));
     let severity = if with_members.is_empty() { Severity::Warning } else { Severity::Error };
     let problem =
         Problem::new(&APIS_CLASH, lost.json, message).also([ObjectRef::from_object(won.json)]).severity(severity);
@@ -103,8 +104,8 @@ fn clashes(context: &LintContext<'_>, clash: &Clash) -> Option<Problem> {
     let remedies = remedy::remedies(&context.world, &context.all, &Clash { pair: clash.pair, apis });
     let what = "give the groups targets that have no namespace in common, or remove one of the operators";
     Some(match remedies.into_iter().find(|remedy| !remedy.command.is_empty()) {
-        Some(Remedy { says, command }) => {
-            problem.propose(format!("{what}; for example, {says}"), Change::Command(command))
+        Some(Remedy { description, command }) => {
+            problem.propose(format!("{what}; for example, {description}"), Change::Command(command))
         }
         None => problem.advise(what),
     })
@@ -123,7 +124,7 @@ fn static_lacks(context: &LintContext<'_>, at: usize) -> Vec<Problem> {
             let message = format!(
                 "OperatorGroup {} is static and does not name {}, so it {fails} with CannotModifyStaticOperatorGroupProvidedAPIs",
                 group.name(),
-                listed(&missing.0)
+                shortened(&missing.0)
             );
             let all = annotated.clone().union(&missing).to_string();
             let patch = json!({ "metadata": { "annotations": { PROVIDED_APIS: all } } });

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use super::members::{carried, format_targets};
 use super::problem::Problem;
 use super::rule::PACKAGE_DOES_NOT_FIT;
-use super::{Known, LintContext, Tenant, listed};
+use super::{Known, LintContext, Tenant};
 use crate::catalog::{Entry, Package, Snapshot};
+use crate::listing::shortened;
 use crate::membership;
 use crate::version;
 use crate::world::{Reader, World};
@@ -178,7 +179,7 @@ fn does_not_fit(context: &LintContext<'_>, package: &str, fitting: &BTreeSet<&st
         0 => "its versions support no targets at all".to_owned(),
         _ => format!(
             "use a group that targets {}",
-            listed(SHAPES.iter().map(|(words, _)| *words).filter(|w| fitting.contains(w)))
+            shortened(SHAPES.iter().map(|(words, _)| *words).filter(|w| fitting.contains(w)))
         ),
     };
     Problem::new(&PACKAGE_DOES_NOT_FIT, group.json, message).advise(what)

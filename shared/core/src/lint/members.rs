@@ -8,12 +8,13 @@ use serde_json::{Value, json};
 use super::problem::{Change, Problem};
 use super::rule::{INSTALL_MODES, NO_GROUP, OWN_NAMESPACE_MISSING, SEVERAL_GROUPS, UNUSED};
 use super::targets::{has_selector, retarget};
-use super::{LintContext, Tenant, listed};
+use super::{LintContext, Tenant};
 use crate::api::cluster_service_version::{Csv, Phase, reason};
 use crate::api::kinds;
 use crate::api::metadata::Metadata;
 use crate::api::object::{self, ObjectRef};
 use crate::finding::Severity;
+use crate::listing::shortened;
 use crate::membership::{self, Apis, OPERATOR_GROUP};
 use crate::visible::word;
 use crate::world::kind;
@@ -67,7 +68,7 @@ fn several_groups(context: &LintContext<'_>, tenant: &Tenant<'_>, several: &[usi
 
 /// Formats `ClusterServiceVersion a fails`.
 pub(super) fn fail(csvs: &[&Value]) -> String {
-    let names = listed(csvs.iter().map(|csv| object::name(csv)));
+    let names = shortened(csvs.iter().map(|csv| object::name(csv)));
     match csvs {
         [_] => format!("ClusterServiceVersion {names} fails"),
         _ => format!("ClusterServiceVersions {names} fail"),
@@ -76,7 +77,7 @@ pub(super) fn fail(csvs: &[&Value]) -> String {
 
 /// Formats `Subscription a is`.
 fn are(objects: &[&Value], kind: &str) -> String {
-    let names = listed(objects.iter().map(|object| object::name(object)));
+    let names = shortened(objects.iter().map(|object| object::name(object)));
     match objects {
         [_] => format!("{kind} {names} is"),
         _ => format!("{kind}s {names} are"),
@@ -176,7 +177,8 @@ pub(super) fn carried(targets: &BTreeSet<String>) -> String {
     targets.iter().map(String::as_str).collect::<Vec<_>>().join(",")
 }
 
-/// Returns the targets closest to these that all of the operators support, preferably targets to which no other group provides the same APIs.
+/// Returns the targets closest to these that all of the operators support, preferably targets to which no other group provides the same
+/// APIs.
 fn fitting(
     context: &LintContext<'_>,
     at: Option<usize>,
@@ -217,12 +219,12 @@ pub(super) fn format_targets(namespace: &str, targets: &BTreeSet<String>) -> Str
         return format!("its own namespace {namespace}");
     }
     let what = if targets.len() == 1 { "namespace" } else { "namespaces" };
-    format!("{what} {}", listed(targets))
+    format!("{what} {}", shortened(targets))
 }
 
 /// Lists the install modes that are supported.
 fn modes(csv: &Value) -> String {
-    let names = listed(membership::supported_modes(csv));
+    let names = shortened(membership::supported_modes(csv));
     if names.is_empty() { "nothing".to_owned() } else { names }
 }
 

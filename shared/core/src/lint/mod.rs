@@ -81,8 +81,8 @@ pub fn lint(world: &World, known: &Known, now: Timestamp) -> Linted {
     Linted { groups: context.all.scopes().len(), problems: found, unchecked }
 }
 
-/// Returns the namespaces whose InstallPlans have to be read: they contain what is installed with a group's ServiceAccount, and the rights
-/// that were created for ClusterServiceVersions that do not exist yet and so are not orphaned.
+/// Returns the namespaces whose InstallPlans have to be read: they contain what is installed with a group's ServiceAccount, and the
+/// permissions that were created for ClusterServiceVersions that do not exist yet and so are not orphaned.
 pub fn namespaces_of_plans(world: &World) -> BTreeSet<String> {
     let world = Reader::new(world);
     let mut namespaces = orphans::owners(&world);
@@ -90,7 +90,7 @@ pub fn namespaces_of_plans(world: &World) -> BTreeSet<String> {
     namespaces
 }
 
-/// Returns the namespaces whose group names a ServiceAccount, for which rights and InstallPlans have to be read.
+/// Returns the namespaces whose group names a ServiceAccount, for which permissions and InstallPlans have to be read.
 pub fn namespaces_of_accounts(world: &Reader<'_>) -> BTreeSet<String> {
     let groups = world.all(&kind::OPERATOR_GROUP).map(|o| o.json());
     let named = groups.filter(|group| !OperatorGroup::new(group).service_account().is_empty());
@@ -169,19 +169,5 @@ impl Tenant<'_> {
             [only] => Some(only),
             _ => None,
         }
-    }
-}
-
-/// Joins names for a sentence: `a, b and c`; of many only the first ones.
-fn listed<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
-    /// Maximum number of names that are listed.
-    const MOST: usize = 8;
-    let names: Vec<T> = names.into_iter().collect();
-    let first: Vec<&str> = names.iter().take(MOST).map(AsRef::as_ref).collect();
-    match (&first[..], names.len()) {
-        (_, n) if n > MOST => format!("{} and {} more", first.join(", "), n - MOST),
-        ([], _) => String::new(),
-        ([one], _) => (*one).to_owned(),
-        ([rest @ .., last], _) => format!("{} and {last}", rest.join(", ")),
     }
 }

@@ -4,19 +4,20 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::LintContext;
 use super::problem::{Change, Problem};
 use super::rule::{ORPHANED_COPY, ORPHANED_GROUP_ROLE, ORPHANED_RIGHTS};
-use super::{LintContext, listed};
 use crate::api::cluster_service_version::Csv;
 use crate::api::install_plan::{InstallPlan, Phase};
 use crate::api::kinds;
 use crate::api::labels::{COPIED_FROM, OWNER, OWNER_KIND, OWNER_NAMESPACE};
 use crate::api::object::{self, ObjectRef};
 use crate::api::subscription::Subscription;
+use crate::listing::shortened;
 use crate::membership;
 use crate::world::{GroupKind, Reader, kind};
 
-/// The kinds that grant rights.
+/// The kinds that grant permissions.
 const RBAC: [GroupKind; 4] = [kind::CLUSTER_ROLE, kind::CLUSTER_ROLE_BINDING, kind::ROLE, kind::ROLE_BINDING];
 
 pub(super) fn check(context: &LintContext<'_>, found: &mut Vec<Problem>) {
@@ -98,7 +99,7 @@ fn of_group(context: &LintContext<'_>, role: &Value, namespace: &str, group: &st
     if bound.is_empty() {
         return delete(&ORPHANED_GROUP_ROLE, role, message).also([also]);
     }
-    let what = format!("delete it, and its bindings: {}", listed(bound.iter().map(ToString::to_string)));
+    let what = format!("delete it, and its bindings: {}", shortened(bound.iter().map(ToString::to_string)));
     let change = Change::Delete(bound.into_iter().chain([ObjectRef::from_object(role)]).collect());
     Problem::new(&ORPHANED_GROUP_ROLE, role, message).also([also]).propose(what, change)
 }

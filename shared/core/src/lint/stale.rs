@@ -13,13 +13,14 @@ use super::members::{carried, format_targets};
 use super::problem::{Change, Problem};
 use super::rule::{EMPTY_HOLDS_APIS, STALE_APIS, STALE_MEMBER, STALE_STATUS};
 use super::targets::has_selector;
-use super::{LintContext, Tenant, listed};
+use super::{LintContext, Tenant};
 use crate::api::cluster_service_version::{Csv, Phase};
 use crate::api::conditions::Conditions;
 use crate::api::metadata::Metadata;
 use crate::api::object::{self, ObjectRef};
 use crate::api::operator_group::condition;
 use crate::finding::Severity;
+use crate::listing::shortened;
 use crate::membership::{self, Apis, Group, PROVIDED_APIS};
 use crate::operatorgroup::intersection::{ApiConflict, MemberEffect, Pair};
 use crate::world::kind;
@@ -107,7 +108,7 @@ fn member(context: &LintContext<'_>, group: Group<'_>, csv: &Value) -> Option<Pr
     let [(key, value), ..] = different[..] else { return None };
     let is = object::annotation(csv, key).map_or_else(|| "is missing".to_owned(), |text| format!("is {text:?}"));
     let others = if different.len() > 1 {
-        format!("; also different: {}", listed(different[1..].iter().map(|(key, _)| key)))
+        format!("; also different: {}", shortened(different[1..].iter().map(|(key, _)| key)))
     } else {
         String::new()
     };
@@ -141,7 +142,7 @@ fn provided(context: &LintContext<'_>, tenant: &Tenant<'_>, at: usize) -> Option
     let blocked = blocked(context, at, &extra);
     if originals.is_empty() && !extra.is_empty() {
         let message =
-            format!("it reserves {}, but namespace {} has no operator{blocked}", listed(&extra), tenant.namespace);
+            format!("it reserves {}, but namespace {} has no operator{blocked}", shortened(&extra), tenant.namespace);
         let severity = if blocked.is_empty() { severity(context, [group.json])? } else { Severity::Warning };
         let patch = json!({ "metadata": { "annotations": { PROVIDED_APIS: null } } });
         let what =
@@ -157,13 +158,13 @@ fn provided(context: &LintContext<'_>, tenant: &Tenant<'_>, at: usize) -> Option
     let message = match (extra.is_empty(), lacked.is_empty()) {
         (true, true) => return None,
         (false, true) => {
-            format!("it names {}, which no operator in its namespace provides any longer{blocked}", listed(&extra))
+            format!("it names {}, which no operator in its namespace provides any longer{blocked}", shortened(&extra))
         }
-        (true, false) => format!("it does not name {}, which its members provide", listed(&lacked)),
+        (true, false) => format!("it does not name {}, which its members provide", shortened(&lacked)),
         (false, false) => format!(
             "it names {}, which no operator in its namespace provides any longer{blocked}, and does not name {}, which its members provide",
-            listed(&extra),
-            listed(&lacked)
+            shortened(&extra),
+            shortened(&lacked)
         ),
     };
     let severity = severity(context, originals.iter().copied().chain([group.json]))?;
@@ -195,5 +196,5 @@ fn blocked(context: &LintContext<'_>, holder: usize, apis: &BTreeSet<&String>) -
     let effects = rivals.flat_map(|rival| context.all.member_effects(rival)).filter(held);
     let others = effects.map(|effect| format!("{}/{}", object::namespace(effect.csv), object::name(effect.csv)));
     let others: Vec<String> = others.collect();
-    if others.is_empty() { String::new() } else { format!(", which prevents {} from running", listed(&others)) }
+    if others.is_empty() { String::new() } else { format!(", which prevents {} from running", shortened(&others)) }
 }

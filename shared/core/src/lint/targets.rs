@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 
 use super::problem::{Change, Problem};
 use super::rule::{INVALID_FIELDS, INVALID_TARGETS, SELECTS_NOTHING, TARGET_MISSING, TARGETS_AND_SELECTOR};
-use super::{LintContext, Tenant, listed};
+use super::{LintContext, Tenant};
 use crate::api::object::{self, ObjectRef};
 use crate::finding::Severity;
+use crate::listing::shortened;
 use crate::membership::Group;
 use crate::operatorgroup::compile::Named;
 use crate::operatorgroup::spec_errors::{self, SpecError};
@@ -70,10 +71,10 @@ fn invalid(group: Group<'_>, named: &[&str], message: &str) -> Problem {
     }
     if names.len() == named.len() {
         let single: Vec<&str> = names.iter().flat_map(|name| name.split(',')).map(str::trim).collect();
-        let what = format!("list each namespace as an item of its own: {}", listed(&single));
+        let what = format!("list each namespace as an item of its own: {}", shortened(&single));
         return Problem::new(&INVALID_TARGETS, group.json, message).propose(what, retarget(group, single));
     }
-    let beside = if names.is_empty() { String::new() } else { format!(" in addition to {}", listed(&names)) };
+    let beside = if names.is_empty() { String::new() } else { format!(" in addition to {}", shortened(&names)) };
     let problem = Problem::new(
         &INVALID_TARGETS,
         group.json,
@@ -81,7 +82,7 @@ fn invalid(group: Group<'_>, named: &[&str], message: &str) -> Problem {
     );
     let what = match &names[..] {
         [] => "to target all namespaces, name none".to_owned(),
-        names => format!("name only {}; or none, to target all namespaces", listed(names)),
+        names => format!("name only {}; or none, to target all namespaces", shortened(names)),
     };
     problem.propose(what, retarget(group, names))
 }
@@ -99,7 +100,7 @@ fn missing(context: &LintContext<'_>, group: Group<'_>, named: &[&str]) -> Optio
         ([], [_]) => return Some(leaves(group, named, &leaving, "is being deleted")),
         ([], _) => return Some(leaves(group, named, &leaving, "are being deleted")),
         ([one], _) => (*one, format!("target namespace {one} does not exist")),
-        ([first, ..], _) => (*first, format!("target namespaces {} do not exist", listed(&absent))),
+        ([first, ..], _) => (*first, format!("target namespaces {} do not exist", shortened(&absent))),
     };
     let namespace = |name: &&str| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": *name } });
     let problem = Problem::new(&TARGET_MISSING, group.json, message);
@@ -113,7 +114,7 @@ fn missing(context: &LintContext<'_>, group: Group<'_>, named: &[&str]) -> Optio
             )
         }
         _ if !impossible.is_empty() => {
-            problem.advise(format!("correct {}: not a valid name of a namespace", listed(&impossible)))
+            problem.advise(format!("correct {}: not a valid name of a namespace", shortened(&impossible)))
         }
         ([_], None) => problem.propose("create it, or correct its name", Change::Apply(vec![namespace(&first)])),
         _ => problem
@@ -122,10 +123,10 @@ fn missing(context: &LintContext<'_>, group: Group<'_>, named: &[&str]) -> Optio
 }
 
 fn leaves(group: Group<'_>, named: &[&str], leaving: &[&str], how: &str) -> Problem {
-    let message = format!("{} {how}, but still a target", listed(leaving));
+    let message = format!("{} {how}, but still a target", shortened(leaving));
     let problem = Problem::new(&TARGET_MISSING, group.json, message);
     let rest: Vec<&&str> = named.iter().filter(|name| !leaving.contains(name)).collect();
-    let what = format!("remove {} from spec.targetNamespaces, unless it is created again", listed(leaving));
+    let what = format!("remove {} from spec.targetNamespaces, unless it is created again", shortened(leaving));
     // Without any name the group would target all namespaces.
     if rest.is_empty() { problem.advise(what) } else { problem.propose(what, retarget(group, rest)) }
 }
@@ -154,7 +155,7 @@ fn selects_nothing(context: &LintContext<'_>, tenant: &Tenant<'_>, at: usize) ->
     }
     let leaving: Vec<&str> = there.filter(|namespace| object::is_terminating(namespace)).map(object::name).collect();
     (leaving.len() == targets.len()).then(|| {
-        let message = format!("spec.selector matches only namespaces that are being deleted: {}", listed(&leaving));
+        let message = format!("spec.selector matches only namespaces that are being deleted: {}", shortened(&leaving));
         Problem::new(&SELECTS_NOTHING, group.json, message).advise(label(group))
     })
 }

@@ -11,7 +11,6 @@
 mod api_conflict;
 mod apis;
 mod install_modes;
-mod selector;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +24,7 @@ pub use self::apis::{Apis, Provision, provision};
 pub use self::install_modes::{supported_modes, supports, supports_as_listed};
 pub use crate::api::cluster_service_version::is_copy;
 use crate::api::go_json::GoType;
+use crate::api::label_selector::LabelSelector;
 use crate::api::metadata::Metadata;
 use crate::api::object;
 use crate::api::operator_group::OperatorGroup;
@@ -202,7 +202,7 @@ pub fn wanted_targets(world: &Reader<'_>, group: Group<'_>) -> Result<BTreeSet<S
     if !named.is_empty() {
         return Ok(named.into_iter().map(str::to_owned).collect());
     }
-    let selector = selector::Selector::read(group.selector())?;
+    let selector = LabelSelector::read(group.selector())?;
     if selector.is_empty() {
         return Ok(BTreeSet::from([String::new()]));
     }

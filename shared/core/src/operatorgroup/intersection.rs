@@ -107,7 +107,7 @@ pub enum Holder {
     /// Both: the members that OLM processes first give way, and fail.
     Both,
     /// None yet: the group that OLM processes first gets it, and members of the other fail.
-    Nobody,
+    None,
 }
 
 /// What OLM does about a member because of what its own and other groups provide.
@@ -269,7 +269,7 @@ impl<'w> Intersections<'w> {
             (true, true) => Holder::Both,
             (true, false) => Holder::One(pair.a),
             (false, true) => Holder::One(pair.b),
-            (false, false) => Holder::Nobody,
+            (false, false) => Holder::None,
         }
     }
 

@@ -16,13 +16,13 @@ use crate::world::{Reader, kind};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remedy {
     /// A description, as a sentence without a full stop.
-    pub says: String,
+    pub description: String,
     /// The command; empty when the user has to make a further decision.
     pub command: String,
 }
 
-fn remedy(says: String, command: String) -> Remedy {
-    Remedy { says, command }
+fn remedy(description: String, command: String) -> Remedy {
+    Remedy { description, command }
 }
 
 /// Returns the ways to resolve a conflict, the smallest change to the group that has to give way first.
@@ -61,7 +61,7 @@ pub fn gives_way(all: &Intersections<'_>, clash: &Clash) -> usize {
         .iter()
         .map(|api| match all.holder(pair, api) {
             Holder::One(holder) => Some(holder),
-            Holder::Both | Holder::Nobody => None,
+            Holder::Both | Holder::None => None,
         })
         .collect();
     let keeps = match holders.iter().collect::<Vec<_>>()[..] {
@@ -171,7 +171,7 @@ mod tests {
         let all = Intersections::from_world(&reader);
         let clashes = all.clashes();
         let [clash] = &clashes[..] else { panic!("{clashes:?}") };
-        remedies(&reader, &all, clash).into_iter().map(|r| format!("{}: {}", r.says, r.command)).collect()
+        remedies(&reader, &all, clash).into_iter().map(|r| format!("{}: {}", r.description, r.command)).collect()
     }
 
     const ROSE: &str = "Rose.v1.x.io";

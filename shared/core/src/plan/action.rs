@@ -42,13 +42,13 @@ pub enum Action {
     Emit(Emit),
     /// A request to the shell for an external fact, which arrives in the World.
     Ask(Question),
-    /// A request with the rights of a ServiceAccount instead of the controllers' own, by impersonation.
+    /// A request with the permissions of a ServiceAccount instead of the controllers' own, by impersonation.
     As(Account, Box<Self>),
     /// Creation or update of a Secret; a new certificate is inserted when the action is executed.
     Certify(Certificate, Box<Self>),
 }
 
-/// A ServiceAccount whose rights are used.
+/// A ServiceAccount whose permissions are used.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Account {
     /// Its namespace.
@@ -289,8 +289,8 @@ impl Action {
         }
     }
 
-    /// Returns the action with the rights of the ServiceAccount, if there is one.
-    pub fn with_rights_of(self, account: Option<&Account>) -> Self {
+    /// Returns the action with the permissions of the ServiceAccount, if there is one.
+    pub fn with_permissions_of(self, account: Option<&Account>) -> Self {
         match account {
             Some(account) => Self::As(account.clone(), Box::new(self)),
             None => self,

@@ -42,9 +42,9 @@ impl std::fmt::Display for BlockingBundle {
             [one] => format!(" of Subscription {one}"),
             several => format!(" of Subscriptions {}", several.join(", ")),
         };
-        let holds_up =
+        let blocks =
             if others.is_empty() { String::new() } else { format!(", which also blocks {}", others.join(", ")) };
-        write!(f, " (bundle {csv}{of}{holds_up})")
+        write!(f, " (bundle {csv}{of}{blocks})")
     }
 }
 
@@ -311,14 +311,14 @@ pub enum Reason {
         /// Why it cannot be read.
         message: String,
     },
-    /// A ServiceAccount lacks rights for actions that are executed as that ServiceAccount.
+    /// A ServiceAccount lacks permissions for actions that are executed as that ServiceAccount.
     #[error("ServiceAccount {namespace}/{name} may not {}", rights.join("; "))]
     RightsMissing {
         /// Its namespace.
         namespace: String,
         /// Its name.
         name: String,
-        /// All missing rights, each as `create roles.rbac.authorization.k8s.io in namespace garden`.
+        /// All missing permissions, each as `create roles.rbac.authorization.k8s.io in namespace garden`.
         rights: Vec<String>,
     },
     /// The API server refused an action, which is retried.

@@ -40,7 +40,7 @@ pub fn escalation(
 }
 
 /// Returns the parts of a rule that are not granted: one for each resource, and one for the URLs.
-fn lacking(rule: &Value, is_granted: impl Fn(&Value) -> bool) -> Vec<Value> {
+pub fn lacking(rule: &Value, is_granted: impl Fn(&Value) -> bool) -> Vec<Value> {
     let part = |part: Value| {
         let mut part = part;
         let lacks = |verb: &&str| {

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::api::object;
 use crate::world::{IndexKey, Reader, kind};
 
-pub use self::escalation::{described, escalation};
+pub use self::escalation::{described, escalation, lacking};
 pub use self::granted::{Granted, Work};
 
 /// Returns whether the permissions of ServiceAccounts in the namespace of an object have changed since it was written

@@ -9,7 +9,10 @@ use crate::catalog::Entry;
 use crate::version::{self, Version};
 
 impl Installed {
-    /// Reads a ClusterServiceVersion. `package` is that of its Subscriptions, when they agree. The error is OLM's message.
+    /// Reads a ClusterServiceVersion. `package` is that of its Subscriptions, when they agree.
+    ///
+    /// # Errors
+    /// The name of an API or the annotation with properties is invalid: the message is that of OLM.
     pub fn from_csv(csv: &Value, package: Option<&str>, subscribed: bool) -> Result<Self, String> {
         Ok(Self { entry: entry(csv, package)?, subscribed })
     }

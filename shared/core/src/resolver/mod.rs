@@ -161,6 +161,9 @@ pub enum Failure {
 }
 
 /// Resolves the Subscriptions of one namespace.
+///
+/// # Errors
+/// The rules contradict each other, or an object could not be read.
 pub fn resolve<'i>(inputs: &'i Inputs<'_>) -> Result<Resolution<'i>, Failure> {
     let problem = problem::build(inputs)?;
     let chosen =

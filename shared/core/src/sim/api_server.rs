@@ -158,13 +158,8 @@ impl ApiServer {
     /// Returns the server's error if the kind is not served, the namespace is missing or terminating, the name is taken, or the
     /// object is invalid.
     pub fn create(&mut self, object: Value, now: Timestamp) -> Result<Value, Status> {
-        let gvk = gvk(&object);
-        let kind = self.kinds.served(&gvk)?;
-        let version = served_version(&kind, &gvk)?;
-        let mut object = object;
-        strategy::strip_for_create(&kind, version, &mut object);
-        let mut object = read(&kind, version, object)?;
-        self.place(&kind, &mut object)?;
+        let (kind, mut object) = self.read_for_create(object)?;
+        let version = served_version(&kind, &gvk(&object))?;
         let base = text(&object, &["metadata", "generateName"]).to_owned();
         self.admit(&kind, &mut object)?;
         let generated = name(&object).is_empty() && !base.is_empty();
@@ -178,6 +173,29 @@ impl ApiServer {
             }
         }
         self.insert(&kind, version, object, now)
+    }
+
+    /// Returns an object to create as the server reads it, in its namespace, and its kind.
+    fn read_for_create(&self, mut object: Value) -> Result<(Arc<ResourceKind>, Value), Status> {
+        let gvk = gvk(&object);
+        let kind = self.kinds.served(&gvk)?;
+        let version = served_version(&kind, &gvk)?;
+        strategy::strip_for_create(&kind, version, &mut object);
+        let mut object = read(&kind, version, object)?;
+        self.place(&kind, &mut object)?;
+        Ok((kind, object))
+    }
+
+    /// Returns the problems for which the server would refuse to create an object as invalid, each as `FIELD: PROBLEM`. Nothing is
+    /// stored.
+    ///
+    /// # Errors
+    /// Returns the server's error if the kind is not served, the namespace is missing, or a field has the wrong type.
+    pub fn problems(&self, object: Value) -> Result<Vec<String>, Status> {
+        let (kind, mut object) = self.read_for_create(object)?;
+        let version = served_version(&kind, &gvk(&object))?;
+        strategy::prepare_for_create(&kind, &mut object, &mut self.ids.clone());
+        Ok(validation::problems_on_create(&kind, version, &object))
     }
 
     fn insert(

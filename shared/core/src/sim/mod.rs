@@ -37,6 +37,7 @@ pub use patch::Patch;
 pub use simulation::{Actor, Crashes, Fault, Happening, Progress, SERVER_VERSION, Simulation};
 pub use store::WatchEvent;
 pub use strict::Strict;
+pub use validation::definition_problems;
 pub use writes::{Preconditions, Propagation};
 
 #[cfg(test)]

@@ -61,15 +61,13 @@ pub enum Crashes {
     /// Never.
     #[default]
     Never,
-    /// After every action. After an action that is refused or changes nothing only the first time, because otherwise the
-    /// process would never proceed.
+    /// After every action; after one that is refused or changes nothing only the first time, so that the process can proceed.
     AfterEvery,
     /// Once, after this number of actions.
     After(usize),
 }
 
-/// An injected error of the API server that does not follow from its objects, as from an admission webhook, the network or
-/// etcd.
+/// An injected error of the API server that does not follow from its objects, as from an admission webhook, the network or etcd.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
     /// The verb of the controllers' requests that fail,
@@ -123,8 +121,7 @@ pub struct Simulation {
     /// Actions without effect after which the process has already crashed.
     deadly: BTreeSet<(Key, Verb, ObjectRef)>,
     faults: Vec<Fault>,
-    /// Kinds of custom resources, by group and kind, with failed schema checks: a result is valid until one of the resources
-    /// changes.
+    /// Kinds of custom resources, by group and kind, with failed schema checks: a result is valid until one of the resources changes.
     unfit: BTreeMap<(String, String), FactKey>,
     /// Whether actions of one batch are executed in reverse order.
     backwards: bool,
@@ -232,8 +229,7 @@ impl Simulation {
         self.bundles.insert(reference.to_owned(), unpacked);
     }
 
-    /// Sets the result of checking the custom resources of a definition from now on, independent of the stored resources. The
-    /// digest identifies the schema check.
+    /// Sets the result of a schema check (by its digest) of custom resources from now on, independent of the stored resources.
     pub fn give_fit(&mut self, crd: &str, digest: &str, found: SchemaCheckResult) {
         self.fits.insert(FactKey::SchemaCheck(crd.to_owned(), digest.to_owned()), found);
     }
@@ -252,6 +248,9 @@ impl Simulation {
     }
 
     /// Applies an object as a user (server-side apply; an object without a name is created).
+    ///
+    /// # Errors
+    /// The simulated API server refuses the request.
     pub fn apply(&mut self, object: Value) -> Result<Value, Status> {
         if object::name(&object).is_empty() {
             return self.ask(|api, now| api.create(object, now));
@@ -261,6 +260,9 @@ impl Simulation {
     }
 
     /// Restores an object of a cluster's state, including its status.
+    ///
+    /// # Errors
+    /// The simulated API server refuses the object or its status.
     pub fn restore(&mut self, object: Value) -> Result<Value, Status> {
         let status = object::at(&object, &["status"]).clone();
         let target = ObjectRef::from_object(&object);
@@ -284,17 +286,22 @@ impl Simulation {
     }
 
     /// Patches an object as a user.
+    ///
+    /// # Errors
+    /// The simulated API server refuses the request, or the object does not exist.
     pub fn patch(&mut self, target: &ObjectRef, patch: Patch, subresource: Option<&str>) -> Result<Value, Status> {
         self.ask(|api, now| api.patch(target, patch, subresource, now))
     }
 
     /// Deletes an object as a user.
+    ///
+    /// # Errors
+    /// The simulated API server refuses the request, or the object does not exist.
     pub fn delete(&mut self, target: &ObjectRef) -> Result<Option<Value>, Status> {
         self.ask(|api, now| api.delete(target, &Preconditions::default(), Propagation::Background, now))
     }
 
-    /// Executes the next event before `deadline`: the work of one key, one step of Kubernetes' controllers, or a jump of the
-    /// clock.
+    /// Executes the next event before `deadline`: the work of one key, one step of Kubernetes' controllers, or a jump of the clock.
     pub fn advance(&mut self, deadline: Timestamp) -> Progress {
         if let Some(work) = self.planner.next(self.now) {
             self.execute(work, usize::MAX);
@@ -347,8 +354,7 @@ impl Simulation {
         unfinished
     }
 
-    /// Advances until there is nothing left to do, or `limit` has passed on the virtual clock. Returns `true` if nothing is due
-    /// for at least another `limit` (certificates are rotated after two years).
+    /// Advances until nothing is left to do, or `limit` has passed. Returns `true` if nothing is due for at least another `limit`.
     pub fn settle(&mut self, limit: SignedDuration) -> bool {
         self.settle_while(limit, |_| {})
     }
@@ -367,8 +373,7 @@ impl Simulation {
         false
     }
 
-    /// Plans the next work and executes at most its first `actions` actions, as a process that is killed in between. Returns
-    /// `false` if there was no work.
+    /// Plans the next work and executes its first `actions` actions, as a process that is killed then. `false` if there was no work.
     pub fn execute_partly(&mut self, actions: usize) -> bool {
         let Some(work) = self.planner.next(self.now) else { return false };
         self.execute(work, actions);
@@ -572,15 +577,14 @@ impl Simulation {
         self.planner.observe(Event::Learned(key, Some(fact)));
     }
 
-    /// Passes the result of a schema check of custom resources to the planner: the configured result, or that of the stored
-    /// resources.
+    /// Passes the result of a schema check of custom resources to the planner: the configured result, or that of the stored resources.
     fn check_schema(&mut self, question: &SchemaCheck) {
         let key = FactKey::SchemaCheck(question.crd.clone(), question.digest());
         let found = match self.fits.get(&key) {
             Some(given) => SchemaCheckResult { at: self.now, ..given.clone() },
             None => self.fitting(question),
         };
-        if found.misfits > 0 {
+        if found.invalid > 0 {
             self.unfit.insert((question.group.clone(), question.kind.clone()), key.clone());
         }
         self.planner.observe(Event::Learned(key, Some(Fact::SchemaCheck(found))));

@@ -65,7 +65,7 @@ pub struct SchemaCheckResult {
     /// Number of custom resources that were checked; each counts once for every version.
     pub looked_at: u64,
     /// Number of mismatches.
-    pub misfits: u64,
+    pub invalid: u64,
     /// The first mismatches.
     pub first: Vec<Violation>,
     /// Number of objects that match, but have fields that the schema does not contain: the API server drops them.
@@ -81,7 +81,7 @@ pub struct SchemaCheckResult {
 pub struct SchemaChecker<'q> {
     question: &'q SchemaCheck,
     looked_at: u64,
-    misfits: u64,
+    invalid: u64,
     first: Vec<Violation>,
     losses: u64,
     first_losses: Vec<Violation>,
@@ -90,7 +90,7 @@ pub struct SchemaChecker<'q> {
 impl<'q> SchemaChecker<'q> {
     /// Creates a checker.
     pub fn new(question: &'q SchemaCheck) -> Self {
-        Self { question, looked_at: 0, misfits: 0, first: Vec::new(), losses: 0, first_losses: Vec::new() }
+        Self { question, looked_at: 0, invalid: 0, first: Vec::new(), losses: 0, first_losses: Vec::new() }
     }
 
     /// Checks an object, as it was read in a version. Fields with a default in the schema are considered set, as in the API
@@ -108,7 +108,7 @@ impl<'q> SchemaChecker<'q> {
             self.look_for_losses(version, schema, &object, name);
             return;
         }
-        self.misfits += 1;
+        self.invalid += 1;
         if self.first.len() < NAMED {
             let mut problem = if found.len() == 1 { found.remove(0) } else { format!("[{}]", found.join(", ")) };
             if problem.len() > TOLD {
@@ -139,8 +139,8 @@ impl<'q> SchemaChecker<'q> {
 
     /// Returns the result, at that time; `refusal` states why not all objects could be read.
     pub fn end(self, at: Timestamp, refusal: Option<Status>) -> SchemaCheckResult {
-        let Self { question: _, looked_at, misfits, first, losses, first_losses } = self;
-        SchemaCheckResult { at, looked_at, misfits, first, losses, first_losses, refusal }
+        let Self { question: _, looked_at, invalid, first, losses, first_losses } = self;
+        SchemaCheckResult { at, looked_at, invalid, first, losses, first_losses, refusal }
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
         }
         fitting.check("v2", json!({ "spec": {} }));
         let found = fitting.end(Timestamp::UNIX_EPOCH, None);
-        assert_eq!((found.looked_at, found.misfits, found.first.len()), (10_000, 5_000, NAMED));
+        assert_eq!((found.looked_at, found.invalid, found.first.len()), (10_000, 5_000, NAMED));
         let problem = "spec.size: Required value".to_owned();
         assert_eq!(found.first[0], Violation { version: "v1".into(), name: "garden/rose-1".into(), problem });
         assert_eq!(found.losses, 0);
@@ -183,7 +183,7 @@ mod tests {
         fitting.check("v1", json!({ "metadata": metadata, "spec": { "size": 1, "terrace": true } }));
         fitting.check("v1", json!({ "metadata": metadata, "spec": { "size": 1 } }));
         let found = fitting.end(Timestamp::UNIX_EPOCH, None);
-        assert_eq!((found.looked_at, found.misfits, found.losses), (2, 0, 1));
+        assert_eq!((found.looked_at, found.invalid, found.losses), (2, 0, 1));
         let loss = Violation { version: "v1".into(), name: "garden/rose".into(), problem: "spec.terrace".into() };
         assert_eq!(found.first_losses, [loss]);
     }

@@ -44,7 +44,7 @@ use crate::bundle::{BundleImage, reference};
 use crate::plan::{Action, Emit, Key, Plan, Propagation, Question, Reason, Verb};
 use crate::resolver::{self, Failure, Inputs};
 use crate::settings::Settings;
-use crate::unpack::{Images, Patience, Pending, State, UNINSTALLABLE};
+use crate::unpack::{Images, Pending, State, Timeouts, UNINSTALLABLE};
 use crate::world::{Reader, kind};
 
 pub use resolution_input::NamespaceState;
@@ -279,8 +279,8 @@ impl<'w> Pass<'w, '_> {
         let subscriptions = self.subscriptions.iter().zip(busy).map(|(s, busy)| s.wanted(*busy)).collect();
         let inputs = Inputs { namespace: name, subscriptions, catalogs, broken, installed };
         let resolution = resolver::resolve(&inputs).map_err(Unusable::Broken)?;
-        let (patience, reasons) = Patience::read(self.settings, self.group.object);
-        let images = Images { world: self.world, settings: self.settings, patience, now: self.now };
+        let (timeouts, reasons) = Timeouts::read(self.settings, self.group.object);
+        let images = Images { world: self.world, settings: self.settings, timeouts, now: self.now };
         let optional = self.settings.optional_manifests;
         let install = Install::new(name, &resolution, &self.subscriptions, optional, |csv| namespace.has(csv), &images);
         let mut install = install.map_err(Unusable::Broken)?;

@@ -24,7 +24,10 @@ pub struct NamespaceState<'w> {
 }
 
 impl<'w> NamespaceState<'w> {
-    /// Reads the namespace. The error states which part of a ClusterServiceVersion cannot be read.
+    /// Reads the namespace.
+    ///
+    /// # Errors
+    /// A ClusterServiceVersion of the namespace cannot be read: the message states which part is invalid.
     pub fn read(world: &Reader<'w>, namespace: &str) -> Result<Self, Failure> {
         let of = |kind: &GroupKind| world.in_namespace(kind, namespace).map(|o| o.json()).collect::<Vec<&Value>>();
         let (plans, groups) = (of(&kind::INSTALL_PLAN), of(&kind::OPERATOR_GROUP));

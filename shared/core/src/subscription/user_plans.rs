@@ -19,7 +19,7 @@ use crate::catalog::Entry;
 use crate::plan::{Action, Plan, Reason};
 use crate::resolver::{self, Broken, Catalog, Failure, Inputs};
 use crate::settings::Settings;
-use crate::unpack::{Images, Patience};
+use crate::unpack::{Images, Timeouts};
 use crate::world::Reader;
 
 /// How long another program has to write the steps of a new InstallPlan.
@@ -84,8 +84,8 @@ pub(super) fn resolve(
     };
     let subscriptions = wishes.iter().map(|wish| wish.wanted(false)).collect();
     let inputs = Inputs { namespace, subscriptions, catalogs, broken, installed };
-    let (patience, mut reasons) = Patience::read(settings, group.object);
-    let images = Images { world, settings, patience, now };
+    let (timeouts, mut reasons) = Timeouts::read(settings, group.object);
+    let images = Images { world, settings, timeouts, now };
     let install = resolver::resolve(&inputs).and_then(|resolution| {
         Install::new(namespace, &resolution, &wishes, settings.optional_manifests, |csv| there.has(csv), &images)
     });

@@ -53,7 +53,7 @@ pub(super) fn content(
         let text = |key| object::text(failed, &[key]).to_owned();
         let state = State::JobFailed(text("reason"), text("message"));
         let since = object::parse_time(object::text(failed, &["lastTransitionTime"]));
-        let next = since.zip(images.patience.said_retry).and_then(|(since, retry)| since.checked_add(retry).ok());
+        let next = since.zip(images.timeouts.annotated_retry).and_then(|(since, retry)| since.checked_add(retry).ok());
         if next.is_some_and(|next| next <= images.now) {
             actions.push(Action::Create(job.job(config_map, true)));
         }
@@ -237,7 +237,7 @@ impl<'w> Job<'_, 'w, '_> {
             "backoffLimit": 3, "ttlSecondsAfterFinished": 300,
             "template": { "metadata": { "name": self.name, "labels": self.labels() }, "spec": pod },
         });
-        if let Some(deadline) = self.images.patience.deadline {
+        if let Some(deadline) = self.images.timeouts.deadline {
             spec["activeDeadlineSeconds"] = deadline.as_secs().into();
         }
         spec

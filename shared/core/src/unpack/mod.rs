@@ -23,6 +23,8 @@ use crate::plan::{Action, Question, Reason};
 use crate::settings::{CatalogPods, Settings};
 use crate::world::{Reader, kind};
 
+/// The message for a bundle whose type is disabled.
+pub(crate) const PLAIN_DISABLED: &str = "the bundle is of type k8s+v1, which the feature gate PlainBundles disables; enable it with --feature-gates PlainBundles=true, or choose a version of the package whose bundle is of type registry+v1";
 /// The condition's reason when the content of an image cannot be installed.
 pub(crate) const UNINSTALLABLE: &str = "ErrorPreventedUnpacking";
 const TIMEOUT: &str = "operatorframework.io/bundle-unpack-timeout";
@@ -34,20 +36,20 @@ const DOUBLINGS: u32 = 6;
 
 /// Deadlines and intervals for images.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Patience {
+pub(crate) struct Timeouts {
     /// From the first attempt; `None` for no deadline.
     deadline: Option<SignedDuration>,
     /// From a failure to the next attempt.
     retry: SignedDuration,
     /// The retry interval, if the OperatorGroup sets it.
-    said_retry: Option<SignedDuration>,
+    annotated_retry: Option<SignedDuration>,
 }
 
-impl Patience {
+impl Timeouts {
     /// Reads the OperatorGroup's annotations. Invalid annotations are ignored; OLM resolves nothing then.
     pub(crate) fn read(settings: &Settings, group: Option<&Value>) -> (Self, Vec<Reason>) {
         let mut reasons = Vec::new();
-        let mut said = |key: &str| {
+        let mut annotation = |key: &str| {
             let group = group?;
             let text = object::annotation(group, key)?;
             match go_format::duration(text) {
@@ -59,10 +61,10 @@ impl Patience {
                 }
             }
         };
-        let timeout = said(TIMEOUT).filter(|t| !t.is_negative()).unwrap_or(settings.bundle_unpack_timeout);
-        let said_retry = said(RETRY_INTERVAL).filter(SignedDuration::is_positive);
+        let timeout = annotation(TIMEOUT).filter(|t| !t.is_negative()).unwrap_or(settings.bundle_unpack_timeout);
+        let annotated_retry = annotation(RETRY_INTERVAL).filter(SignedDuration::is_positive);
         let deadline = Some(timeout).filter(SignedDuration::is_positive);
-        (Self { deadline, retry: said_retry.unwrap_or(RETRY), said_retry }, reasons)
+        (Self { deadline, retry: annotated_retry.unwrap_or(RETRY), annotated_retry }, reasons)
     }
 }
 
@@ -115,7 +117,7 @@ impl Pending {
 pub(crate) struct Images<'w, 'r> {
     pub(crate) world: &'r Reader<'w>,
     pub(crate) settings: &'r Settings,
-    pub(crate) patience: Patience,
+    pub(crate) timeouts: Timeouts,
     pub(crate) now: Timestamp,
 }
 
@@ -127,6 +129,9 @@ impl Images<'_, '_> {
         }
         let fact = self.world.bundle(image);
         if let Some(Unpacking { ended: Some((_, Unpacked::Content(content))), .. }) = fact {
+            if content.is_plain && !self.settings.plain_bundles {
+                return Err(self.broken(bundle, image, PLAIN_DISABLED.to_owned()));
+            }
             return Ok(content.clone());
         }
         let begun = self.begun(image, fact);
@@ -152,7 +157,7 @@ impl Images<'_, '_> {
     /// Returns the state of an image whose content cannot be installed.
     pub(crate) fn broken(&self, bundle: &str, image: &BundleImage, message: String) -> Box<Pending> {
         let fact = self.world.bundle(image);
-        let again = fact.and_then(|f| f.ended.as_ref()).and_then(|(at, _)| at.checked_add(self.patience.retry).ok());
+        let again = fact.and_then(|f| f.ended.as_ref()).and_then(|(at, _)| at.checked_add(self.timeouts.retry).ok());
         let due = fact.is_some_and(|f| !f.running) && again.is_some_and(|at| at <= self.now);
         let state = State::Failed(UNINSTALLABLE, format!("image {}: {message}", image.image));
         let begun = due.then(|| self.begun(image, fact));
@@ -177,7 +182,7 @@ impl Images<'_, '_> {
     }
 
     fn deadline(&self, since: Timestamp) -> Option<Timestamp> {
-        since.checked_add(self.patience.deadline?).ok()
+        since.checked_add(self.timeouts.deadline?).ok()
     }
 
     fn is_late(&self, since: Timestamp) -> bool {
@@ -189,7 +194,7 @@ impl Images<'_, '_> {
         let Unpacking { since, attempts, running, ended, .. } = fact;
         let deadline = self.deadline(*since);
         let late = |why: &str| {
-            let timeout = self.patience.deadline.unwrap_or_default();
+            let timeout = self.timeouts.deadline.unwrap_or_default();
             State::Failed("DeadlineExceeded", format!("it was not pulled within {timeout:#}{why}"))
         };
         let due = |at: Option<Timestamp>| !running && at.is_some_and(|at| at <= self.now);
@@ -198,11 +203,11 @@ impl Images<'_, '_> {
             None | Some((_, Unpacked::Content(_))) => (State::Waits(None), deadline, false),
             Some((_, Unpacked::NotGiven(needs))) => (State::NotGiven(needs.clone()), None, false),
             Some((at, Unpacked::Refused(why))) => {
-                let next = at.checked_add(self.patience.retry).ok();
+                let next = at.checked_add(self.timeouts.retry).ok();
                 (State::Failed("UnpackFailed", why.clone()), next, due(next))
             }
             Some((at, Unpacked::Later(why))) if self.is_late(*since) => {
-                let next = deadline.max(Some(*at)).and_then(|at| at.checked_add(self.patience.retry).ok());
+                let next = deadline.max(Some(*at)).and_then(|at| at.checked_add(self.timeouts.retry).ok());
                 (late(&format!(": {why}")), next, due(next))
             }
             Some((at, Unpacked::Later(why))) => {

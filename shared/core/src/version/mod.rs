@@ -28,6 +28,9 @@ impl Error {
 }
 
 /// Parses a full `major.minor.patch[-pre][+build]`, without leading zeros or a `v`.
+///
+/// # Errors
+/// The text is not such a version.
 pub fn parse(text: &str) -> Result<Version, Error> {
     if text.is_empty() {
         return Err(Error::new("Version string empty"));
@@ -57,6 +60,9 @@ pub fn parse(text: &str) -> Result<Version, Error> {
 }
 
 /// Parses a version tolerantly: surrounding space, a leading `v`, leading zeros and missing minor or patch are accepted.
+///
+/// # Errors
+/// The text is not a version even so.
 pub fn parse_tolerant(text: &str) -> Result<Version, Error> {
     let text = text.trim();
     let mut parts: Vec<String> =

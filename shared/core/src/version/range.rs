@@ -35,7 +35,10 @@ enum Operator {
 }
 
 impl Range {
-    /// Parses a range; the error states which part is invalid, in blang's words.
+    /// Parses a range.
+    ///
+    /// # Errors
+    /// The text is not a range: the message states which part is invalid, as blang does.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let tokens = tokens(text);
         if tokens.first().is_some_and(|t| t == "||") {

@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 use super::Work;
 use super::account::Destination;
 use super::metadata::Metadata;
-use super::rights::BoundRule;
+use super::permissions::{BoundRule, DEPENDENCY};
 use super::serving::ServedGroup;
 use crate::api::kinds::API_EXTENSIONS;
+use crate::api::names::guess_plural;
 use crate::api::object::{self, Gvk, at, list, text};
 use crate::bundle::crd_apis;
 use crate::finding::Finding;
@@ -20,16 +21,34 @@ const NATIVE_GROUPS: [&str; 6] = ["", "apps", "autoscaling", "batch", "extension
 /// Maximum number of resources that the rules of an operator name. More than any cluster serves.
 const MOST_RESOURCES: usize = 10_000;
 
-/// The kinds behind the plural names of rules that a cluster, a catalog or a person knows.
-pub trait KnownApis {
-    /// Returns the preferred version and the kind of a resource of an API group.
-    fn find(&self, group: &str, resource: &str) -> Option<Gvk>;
+/// The kinds and versions behind the plural names of rules, as a cluster or a catalog knows them.
+#[derive(Clone, Debug, Default)]
+pub struct KnownApis(BTreeMap<(String, String), Gvk>);
+
+impl KnownApis {
+    /// Adds an API. Of several versions the most stable one is used, and of those the highest, as in Kubernetes.
+    pub fn add(&mut self, gvk: Gvk, plural: &str) {
+        let entry = self.0.entry((gvk.group.clone(), plural.to_owned())).or_insert_with(|| gvk.clone());
+        if stability(&gvk.version) > stability(&entry.version) {
+            *entry = gvk;
+        }
+    }
+
+    /// Returns the version and the kind of a resource of an API group.
+    fn find(&self, group: &str, resource: &str) -> Option<&Gvk> {
+        self.0.get(&(group.to_owned(), resource.to_owned()))
+    }
 }
 
-impl KnownApis for () {
-    fn find(&self, _: &str, _: &str) -> Option<Gvk> {
-        None
-    }
+/// Returns the rank of a version: `v1` before `v1beta1` before `v1alpha1`, then by numbers.
+fn stability(version: &str) -> Option<(u8, u32, u32)> {
+    let version = version.strip_prefix('v')?;
+    let (stage, (major, minor)) = match (version.split_once("beta"), version.split_once("alpha")) {
+        (Some(parts), _) => (1, parts),
+        (_, Some(parts)) => (0, parts),
+        _ => (2, (version, "0")),
+    };
+    Some((stage, major.parse().ok()?, minor.parse().ok()?))
 }
 
 /// Returns whether Kubernetes itself serves an API group.
@@ -43,25 +62,26 @@ pub(super) fn infer(
     rules: &[BoundRule<'_>],
     served: &[ServedGroup],
     metadata: &Metadata,
-    known: &dyn KnownApis,
+    known: &KnownApis,
 ) {
     let provided = provided_definitions(work, metadata);
     refuse_wildcards(work, rules);
     let used = used_resources(rules);
     provided_services(work, served, &used, metadata, known);
     let mut required: BTreeMap<String, Gvk> = metadata.required().into_iter().collect();
-    for Used { group, resource, place, is_optional } in used {
+    for Used { group, resource, number, path, is_optional } in used {
         let is_provided = provided.contains(group) || served.iter().any(|served| served.group == group);
         if is_native(group)
             || is_provided
             || is_optional
+            || metadata.is_optional(group, resource)
             || required.iter().any(|(name, _)| *name == format!("{resource}.{group}"))
         {
             continue;
         }
         match known.find(group, resource) {
             Some(gvk) => {
-                required.insert(format!("{resource}.{group}"), gvk);
+                required.insert(format!("{resource}.{group}"), gvk.clone());
             }
             None => {
                 let finding = Finding::new(
@@ -69,12 +89,10 @@ pub(super) fn infer(
                     format!("requires the API {resource}.{group}, whose kind and version the bundle does not state"),
                 )
                 .hint(format!(
-                    "state them under requiredAPIs in metadata/olm.yaml, look them up with --context or --catalog, or annotate the binding with {}=optional",
-                    super::rights::DEPENDENCY
+                    "state them under requiredAPIs in metadata/olm.yaml, or look them up with --context or --catalog; if the operator also works without the API, list it under optionalAPIs, or annotate the binding with {DEPENDENCY}=optional"
                 ));
-                if let Some((number, rule)) = place {
-                    work.report(number, &["rules", &rule.to_string()], finding);
-                }
+                let path: Vec<&str> = path.iter().map(String::as_str).collect();
+                work.report(number, &path, work.format.graded(finding));
             }
         }
     }
@@ -84,12 +102,17 @@ pub(super) fn infer(
     }
 }
 
-/// Writes each version of each CustomResourceDefinition, and returns their API groups.
+/// Writes each served version of each CustomResourceDefinition, and returns their API groups.
 fn provided_definitions<'a>(work: &mut Work<'a>, metadata: &Metadata) -> BTreeSet<&'a str> {
     let mut groups = BTreeSet::new();
     for (number, manifest) in work.of_kind(API_EXTENSIONS, "CustomResourceDefinition") {
         groups.insert(text(&manifest.object, &["spec", "group"]));
-        for gvk in crd_apis(&manifest.object) {
+        let versions = list(&manifest.object, &["spec", "versions"]);
+        let is_served = |version: &str| {
+            !versions.iter().any(|v| text(v, &["name"]) == version && at(v, &["served"]).as_bool() == Some(false))
+        };
+        // OLM waits for the listed versions to be served.
+        for gvk in crd_apis(&manifest.object).into_iter().filter(|gvk| is_served(&gvk.version)) {
             let mut entry = metadata.description_of(&gvk, Some(&manifest.object));
             entry.insert("name".to_owned(), object::name(&manifest.object).into());
             entry.insert("version".to_owned(), gvk.version.into());
@@ -108,14 +131,14 @@ fn provided_services(
     served: &[ServedGroup],
     used: &[Used<'_>],
     metadata: &Metadata,
-    known: &dyn KnownApis,
+    known: &KnownApis,
 ) {
     for ServedGroup { number, group, version, endpoint } in served {
         let mut kinds: Vec<(String, Option<String>)> = metadata.kinds_of(group, version);
         if kinds.is_empty() {
             let from_rules = used.iter().filter(|used| used.group == group);
             let gvks = from_rules.filter_map(|used| {
-                known.find(group, used.resource).map(|gvk| (gvk.kind, Some(used.resource.to_owned())))
+                known.find(group, used.resource).map(|gvk| (gvk.kind.clone(), Some(used.resource.to_owned())))
             });
             kinds = gvks.collect();
             kinds.sort();
@@ -129,7 +152,7 @@ fn provided_services(
         for (kind, resource) in kinds {
             let mut entry: Map<String, Value> = metadata.description_of(&Gvk::new(group, version, &kind), None);
             entry.extend(endpoint.clone());
-            let plural = resource.unwrap_or_else(|| format!("{}s", kind.to_lowercase()));
+            let plural = resource.unwrap_or_else(|| guess_plural(&kind));
             entry.insert("name".to_owned(), plural.into());
             entry.insert("group".to_owned(), group.as_str().into());
             entry.insert("version".to_owned(), version.as_str().into());
@@ -148,7 +171,8 @@ fn provided_services(
 struct Used<'a> {
     group: &'a str,
     resource: &'a str,
-    place: Option<(usize, usize)>,
+    number: usize,
+    path: Vec<String>,
     is_optional: bool,
 }
 
@@ -156,7 +180,7 @@ struct Used<'a> {
 fn used_resources<'a>(rules: &[BoundRule<'a>]) -> Vec<Used<'a>> {
     let mut used: Vec<Used<'a>> = Vec::new();
     let mut numbers: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for BoundRule { place, rule, is_optional } in rules {
+    for BoundRule { number, path, rule, is_optional } in rules {
         for group in list(rule, &["apiGroups"]).iter().filter_map(Value::as_str).filter(|group| *group != "*") {
             for resource in list(rule, &["resources"]).iter().filter_map(Value::as_str) {
                 // Subresources are served with their resource.
@@ -165,11 +189,17 @@ fn used_resources<'a>(rules: &[BoundRule<'a>]) -> Vec<Used<'a>> {
                     continue;
                 }
                 match numbers.get(&(group, resource)) {
-                    Some(number) => used[*number].is_optional &= is_optional,
+                    Some(known) => used[*known].is_optional &= is_optional,
                     None if used.len() >= MOST_RESOURCES => return used,
                     None => {
                         numbers.insert((group, resource), used.len());
-                        used.push(Used { group, resource, place: *place, is_optional: *is_optional });
+                        used.push(Used {
+                            group,
+                            resource,
+                            number: *number,
+                            path: path.clone(),
+                            is_optional: *is_optional,
+                        });
                     }
                 }
             }
@@ -180,8 +210,7 @@ fn used_resources<'a>(rules: &[BoundRule<'a>]) -> Vec<Used<'a>> {
 
 /// Reports wildcards: which APIs such a rule requires cannot be inferred.
 fn refuse_wildcards(work: &mut Work<'_>, rules: &[BoundRule<'_>]) {
-    for BoundRule { place, rule, .. } in rules {
-        let Some((number, n)) = place else { continue };
+    for BoundRule { number, path, rule, .. } in rules {
         for field in ["apiGroups", "resources"] {
             let is_wildcard = |value: &Value| value.as_str().is_some_and(|text| text == "*" || text.starts_with("*/"));
             if list(rule, &[field]).iter().any(is_wildcard) {
@@ -189,13 +218,14 @@ fn refuse_wildcards(work: &mut Work<'_>, rules: &[BoundRule<'_>]) {
                     .hint(format!(
                         "list the {field} that the operator uses; from a wildcard its required APIs cannot be inferred"
                     ));
-                work.report(*number, &["rules", &n.to_string(), field], finding);
+                let path: Vec<&str> = path.iter().map(String::as_str).chain([field]).collect();
+                work.report(*number, &path, work.format.graded(finding));
             }
         }
         if !at(rule, &["nonResourceURLs"]).is_null() {
             // Native APIs: served by every API server. The field nativeAPIs lists kinds, and OLM waits for those, so
             // URLs are not in it (differences.md).
-            work.project(*number, "spec.install.spec clusterPermissions (nonResourceURLs: native APIs)");
+            work.project(*number, "spec.install.spec.clusterPermissions (nonResourceURLs: native APIs)");
         }
     }
 }

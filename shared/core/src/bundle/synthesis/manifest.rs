@@ -46,18 +46,40 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// Creates a manifest of a document of a file. `object` is the content of the document.
+    pub fn new(object: Value, file: &str, document: Document<'_>) -> Self {
+        let Document { line, text, format, .. } = document;
+        let source = Source { text: text.to_owned(), line, format, outline: OnceLock::new() };
+        Self { object, file: file.to_owned(), line, source: Arc::new(source), path: Vec::new() }
+    }
+
     /// Returns whether the object is of that kind of that API group, of whatever version.
-    pub(super) fn is(&self, group: &str, kind: &str) -> bool {
+    pub fn is(&self, group: &str, kind: &str) -> bool {
         object::kind(&self.object) == kind && object::gvk(&self.object).group == group
     }
 
+    /// Returns the kind of the object.
+    pub fn kind(&self) -> &str {
+        object::kind(&self.object)
+    }
+
+    /// Returns the name of the object.
+    pub fn name(&self) -> &str {
+        object::name(&self.object)
+    }
+
+    /// Returns the text of the object with its comments, if it is a YAML document of its own.
+    pub fn text(&self) -> Option<&str> {
+        (self.path.is_empty() && self.source.format == Format::Yaml).then_some(&self.source.text)
+    }
+
     /// Returns the object as findings name it, `Kind/namespace/name`.
-    pub(super) fn subject(&self) -> String {
+    pub fn subject(&self) -> String {
         ObjectRef::from_object(&self.object).to_string()
     }
 
     /// Returns the line of a part of the object; that of the part around it when the part does not exist.
-    pub(super) fn line_of(&self, path: &[&str]) -> usize {
+    pub fn line_of(&self, path: &[&str]) -> usize {
         let steps = path.iter().map(|part| match part.parse() {
             Ok(number) => Step::Item(number),
             Err(_) => Step::Field((*part).to_owned()),
@@ -88,15 +110,11 @@ pub fn read(files: &[File]) -> (Vec<Manifest>, Vec<Finding>) {
             match document.value() {
                 Ok(Value::Null) => {}
                 Ok(object) => {
-                    let Document { line, text, format, .. } = document;
-                    let source = Source { text: text.to_owned(), line, format, outline: OnceLock::new() };
-                    let whole =
-                        Manifest { object, file: file.path.clone(), line, source: Arc::new(source), path: Vec::new() };
-                    flatten(whole, &mut manifests, &mut findings);
+                    flatten(Manifest::new(object, &file.path, document), &mut manifests, &mut findings);
                 }
                 Err(error) => findings.push(refuse(error)),
             }
-            if manifests.len() > MOST_OBJECTS {
+            if manifests.len() > MOST_OBJECTS || findings.len() > MOST_OBJECTS {
                 let finding =
                     Finding::new("too-many-objects", format!("the bundle has more than {MOST_OBJECTS} objects"));
                 findings.push(finding.at(&file.path, document.line).hint("split the operator into several bundles"));
@@ -114,7 +132,11 @@ fn flatten(manifest: Manifest, manifests: &mut Vec<Manifest>, findings: &mut Vec
     if is_list && object::name(&manifest.object).is_empty() {
         let Manifest { mut object, file, source, path, .. } = manifest;
         let items = object.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
-        for (number, item) in items.into_iter().enumerate().take(MOST_OBJECTS) {
+        for (number, item) in items.into_iter().enumerate() {
+            // The caller reports that there are too many.
+            if manifests.len() > MOST_OBJECTS || findings.len() > MOST_OBJECTS {
+                return;
+            }
             let mut path = path.clone();
             path.extend([Step::Field("items".to_owned()), Step::Item(number)]);
             let line = source.line_of(&path);

@@ -1,11 +1,12 @@
 //! What cannot be inferred from manifests: `metadata/olm.yaml`, and annotations of the manifests (seed "Non-Inferrable").
 //!
-//! olm.yaml has the fields of a ClusterServiceVersion's `spec` under the same names, and three of its own: `name`, `apis`
-//! (descriptions and descriptors of provided APIs) and `requiredAPIs`. Where an annotation states the same, olm.yaml applies.
+//! olm.yaml has the fields of a ClusterServiceVersion's `spec` under the same names, and its own: `name`, `annotations`, `apis`
+//! (descriptions and descriptors of provided APIs), `requiredAPIs` and `optionalAPIs`. Where an annotation states the same, olm.yaml applies.
 
 use serde_json::{Map, Value, json};
 
-use super::{Manifest, Work};
+use super::{Work, entries};
+use crate::api::names::guess_plural;
 use crate::api::object::{self, Gvk, at, text};
 use crate::bundle::File;
 use crate::finding::Finding;
@@ -26,7 +27,11 @@ const REQUIRED: [(&str, &str); 4] = [
     ),
 ];
 /// The modes in which an operator watches namespaces.
-const INSTALL_MODES: [&str; 4] = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
+pub const INSTALL_MODES: [&str; 4] = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
+/// The install mode of most operators: they watch all namespaces.
+pub const DEFAULT_MODE: &str = "AllNamespaces";
+/// The oldest Kubernetes version that is proposed.
+pub const MIN_KUBE_VERSION: &str = "1.28.0";
 
 /// The type of a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -63,8 +68,13 @@ const FIELDS: [(&str, Type); 18] = [
     ("cleanup", Type::Map),
 ];
 /// The other fields of olm.yaml: the name, the ClusterServiceVersion's annotations, and the APIs.
-const OTHER_FIELDS: [(&str, Type); 4] =
-    [("name", Type::Text), ("annotations", Type::Strings), ("apis", Type::List), ("requiredAPIs", Type::List)];
+const OTHER_FIELDS: [(&str, Type); 5] = [
+    ("name", Type::Text),
+    ("annotations", Type::Strings),
+    ("apis", Type::List),
+    ("requiredAPIs", Type::List),
+    ("optionalAPIs", Type::List),
+];
 /// The fields that annotations of a Deployment may state: the end of the annotation's key, and the field.
 const DEPLOYMENT_ANNOTATIONS: [(&str, &str); 8] = [
     ("display-name", "displayName"),
@@ -156,8 +166,8 @@ impl Metadata {
             let lone = self.fields.get(field).and_then(Value::as_array).is_some_and(|list| list.len() == 1);
             if let Some(value) = self.fields.get(part).cloned().filter(|_| lone) {
                 self.fields.remove(part);
-                if let Some(item) = self.fields.get_mut(field).and_then(|list| list.get_mut(0)) {
-                    item[part] = value;
+                if let Some(item) = self.fields.get_mut(field).and_then(|list| list.get_mut(0)?.as_object_mut()) {
+                    item.insert(part.to_owned(), value);
                 }
                 repaired.push(field);
             }
@@ -218,6 +228,8 @@ impl Metadata {
                 findings.push(finding.at(&file, line).hint(format!("the types are {}", INSTALL_MODES.join(", "))));
             }
         }
+        let line = |path: &[Step]| document.line_of(path);
+        findings.extend(entries::check(fields, &file, &line));
         self.findings.append(&mut findings);
         self.missing(document.line);
     }
@@ -321,7 +333,7 @@ impl Metadata {
                 let (root, rest) = path.split_once('.').unwrap_or(("spec", &path));
                 let Some((_, field)) = DESCRIPTORS.iter().find(|(of_root, _)| *of_root == root) else { continue };
                 let mut descriptor = descriptor.clone();
-                descriptor["path"] = rest.into();
+                object::map_mut(&mut descriptor, &[]).insert("path".to_owned(), rest.into());
                 let list = description.entry((*field).to_owned()).or_insert_with(|| json!([]));
                 if let Some(list) = list.as_array_mut() {
                     list.push(descriptor);
@@ -341,13 +353,38 @@ impl Metadata {
             .collect()
     }
 
+    /// Returns whether olm.yaml lists a resource of rules, or its whole API group, as one that the operator also works without.
+    pub(super) fn is_optional(&self, group: &str, resource: &str) -> bool {
+        list_of(&self.fields, "optionalAPIs").iter().any(|api| {
+            let listed = text(api, &["resource"]);
+            text(api, &["group"]) == group && (listed.is_empty() || listed == "*" || listed == resource)
+        })
+    }
+
+    /// Returns the required APIs of a synthesized ClusterServiceVersion that olm.yaml does not list, in the form of `requiredAPIs`.
+    pub fn missing_required(&self, csv: &Value) -> Vec<Value> {
+        let listed = self.required();
+        let entries = object::list(csv, &["spec", "customresourcedefinitions", "required"]).iter();
+        let missing = entries.filter(|entry| !listed.iter().any(|(name, _)| name == text(entry, &["name"])));
+        let api = |entry: &Value| {
+            let (resource, group) = text(entry, &["name"]).split_once('.').unwrap_or_default();
+            json!({ "group": group, "version": entry["version"], "kind": entry["kind"], "resource": resource })
+        };
+        missing.map(api).collect()
+    }
+
+    /// Returns whether olm.yaml has a list of required APIs.
+    pub fn lists_required(&self) -> bool {
+        self.fields.contains_key("requiredAPIs")
+    }
+
     /// Returns the required APIs that olm.yaml lists, with the names of their CustomResourceDefinitions.
     pub(super) fn required(&self) -> Vec<(String, Gvk)> {
         let apis = list_of(&self.fields, "requiredAPIs");
         let required = apis.iter().map(|api| {
             let gvk = Gvk::new(text(api, &["group"]), text(api, &["version"]), text(api, &["kind"]));
             let plural = match text(api, &["resource"]) {
-                "" => format!("{}s", gvk.kind.to_lowercase()),
+                "" => guess_plural(&gvk.kind),
                 plural => plural.to_owned(),
             };
             (format!("{plural}.{}", gvk.group), gvk)
@@ -408,13 +445,42 @@ fn icon(value: &Value) -> Value {
     json!([{ "base64data": data, "mediatype": media_type }])
 }
 
-/// Returns olm.yaml for manifests that have none: what can be inferred, and what must be filled in as empty fields.
-pub fn propose(manifests: &[Manifest], package: &str, version: &str) -> String {
-    let deployment = manifests.iter().find(|manifest| manifest.is("apps", "Deployment"));
-    let title = deployment.map_or(package, |deployment| object::name(&deployment.object));
-    let modes =
-        INSTALL_MODES.map(|mode| format!("- type: {mode}\n  supported: {}\n", mode == "AllNamespaces")).concat();
-    format!(
-        "name: {package}.v{version}\nversion: \"{version}\"\nminKubeVersion: 1.28.0\ndisplayName: {title}\ninstallModes:\n{modes}"
-    )
+/// What only the author of a bundle knows.
+#[derive(Clone, Debug)]
+pub struct Proposal {
+    /// The package.
+    pub package: String,
+    /// The operator's version.
+    pub version: String,
+    /// The name that consoles show; if empty, the package.
+    pub display_name: String,
+    /// The oldest Kubernetes version that the operator supports.
+    pub min_kube_version: String,
+    /// The supported install modes.
+    pub install_modes: Vec<String>,
+}
+
+impl Proposal {
+    /// Returns the proposal for a package and a version, with the values of most operators.
+    pub fn new(package: &str, version: &str) -> Self {
+        Self {
+            package: package.to_owned(),
+            version: version.to_owned(),
+            display_name: package.to_owned(),
+            min_kube_version: MIN_KUBE_VERSION.to_owned(),
+            install_modes: vec![DEFAULT_MODE.to_owned()],
+        }
+    }
+
+    /// Returns the content of olm.yaml.
+    pub fn olm_yaml(&self) -> Value {
+        let modes: Vec<Value> = INSTALL_MODES
+            .iter()
+            .map(|mode| json!({ "type": mode, "supported": self.install_modes.iter().any(|m| m == mode) }))
+            .collect();
+        json!({
+            "name": format!("{}.v{}", self.package, self.version), "version": self.version,
+            "minKubeVersion": self.min_kube_version, "displayName": self.display_name, "installModes": modes,
+        })
+    }
 }

@@ -6,7 +6,7 @@
 //!   known APIs (cluster, catalog) ------------------┘                   account, findings
 //!
 //!   synthesize:  workloads   Deployments and their ServiceAccounts
-//!                rights      Roles and bindings of these ServiceAccounts -> permissions
+//!                permissions Roles and bindings of these ServiceAccounts -> permissions
 //!                serving     APIServices, webhooks, their Services and certificates
 //!                apis        provided and required APIs, from CustomResourceDefinitions and the rules
 //! ```
@@ -17,9 +17,10 @@
 
 mod account;
 mod apis;
+mod entries;
 mod manifest;
 mod metadata;
-mod rights;
+mod permissions;
 mod serving;
 #[cfg(test)]
 mod tests;
@@ -32,7 +33,7 @@ use serde_json::{Map, Value, json};
 pub use self::account::{AccountEntry, Destination};
 pub use self::apis::KnownApis;
 pub use self::manifest::{Manifest, read as read_manifests};
-pub use self::metadata::{Metadata, OLM_YAML, propose};
+pub use self::metadata::{DEFAULT_MODE, INSTALL_MODES, MIN_KUBE_VERSION, Metadata, OLM_YAML, Proposal};
 use crate::api::object::{self, text};
 use crate::finding::{Finding, Severity};
 
@@ -75,6 +76,11 @@ struct Work<'a> {
     findings: Vec<Finding>,
     /// The manifests with errors: they are not carried.
     faulty: BTreeSet<usize>,
+    /// The objects that stay in the bundle in another form than in the input.
+    changed: BTreeMap<usize, Value>,
+    format: Format,
+    /// Whether there are errors that are not listed.
+    is_cut: bool,
     csv: Value,
 }
 
@@ -115,6 +121,7 @@ impl<'a> Work<'a> {
             self.faulty.insert(number);
         }
         if self.findings.len() >= MOST_FINDINGS {
+            self.is_cut |= finding.severity == Severity::Error;
             return;
         }
         let finding = finding.at(&manifest.file, manifest.line_of(path)).about(manifest.subject());
@@ -124,13 +131,35 @@ impl<'a> Work<'a> {
     }
 }
 
+/// The format of the bundle that a ClusterServiceVersion is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// `k8s+v1`: required APIs must be known, so that wildcards in the operator's rules are errors (seed "Inferrable").
+    Plain,
+    /// `registry+v1`, whose author states the required APIs: the same are warnings.
+    Registry,
+}
+
+impl Format {
+    /// Returns a finding about an API that cannot be inferred with its severity in this format.
+    fn graded(self, finding: Finding) -> Finding {
+        match self {
+            Self::Plain => finding,
+            Self::Registry => finding.warning(),
+        }
+    }
+}
+
 /// Turns manifests and metadata into a ClusterServiceVersion and the objects beside it. Of the same input the result is the same.
-pub fn synthesize(manifests: &[Manifest], metadata: &Metadata, known: &dyn KnownApis) -> Synthesis {
+pub fn synthesize(manifests: &[Manifest], metadata: &Metadata, known: &KnownApis, format: Format) -> Synthesis {
     let mut work = Work {
         manifests,
         destinations: vec![Vec::new(); manifests.len()],
         findings: Vec::new(),
         faulty: BTreeSet::new(),
+        changed: BTreeMap::new(),
+        format,
+        is_cut: false,
         csv: json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
             "metadata": {}, "spec": {},
@@ -139,23 +168,25 @@ pub fn synthesize(manifests: &[Manifest], metadata: &Metadata, known: &dyn Known
     metadata.apply(&mut work);
     object::map_mut(&mut work.csv, &["spec"])
         .insert("install".to_owned(), json!({ "strategy": "deployment", "spec": { "deployments": [] } }));
-    refuse_duplicates(&mut work);
     let workloads = workloads::project(&mut work);
+    refuse_duplicates(&mut work, &workloads.namespace);
     let serving = serving::project(&mut work, &workloads);
-    let rights = rights::project(&mut work, &workloads, &serving);
-    apis::infer(&mut work, &rights, &serving.groups, metadata, known);
+    let rules = permissions::project(&mut work, &workloads, &serving);
+    apis::infer(&mut work, &rules, &serving.groups, metadata, known);
     serving::replace_certificates(&mut work, &serving, &workloads);
     namespaces(&mut work, &workloads);
     examples(&mut work);
-    remainder(work)
+    remainder(work, &workloads.namespace)
 }
 
 /// Reports objects that the input contains more than once: the API server would store only one of them.
-fn refuse_duplicates(work: &mut Work<'_>) {
+fn refuse_duplicates(work: &mut Work<'_>, home: &str) {
     let mut seen = BTreeMap::new();
     for (number, manifest) in work.manifests.iter().enumerate() {
         let gvk = object::gvk(&manifest.object);
-        let key = (gvk.group, gvk.kind, object::namespace(&manifest.object), object::name(&manifest.object));
+        let namespace = object::namespace(&manifest.object);
+        let namespace = if namespace == home { "" } else { namespace };
+        let key = (gvk.group, gvk.kind, namespace, object::name(&manifest.object));
         if let Some(first) = seen.insert(key, number) {
             let first = &work.manifests[first];
             let finding = Finding::new("duplicate-object", format!("is also defined at {}:{}", first.file, first.line))
@@ -206,9 +237,15 @@ fn examples(work: &mut Work<'_>) {
         if !work.destinations[number].is_empty() || !defined.contains(&(gvk.group.as_str(), gvk.kind.as_str())) {
             continue;
         }
-        examples.push(manifest.object.clone());
-        work.project(number, format!("metadata.annotations[{EXAMPLES}]"));
-        let finding = Finding::new("custom-resource", "OLM does not create custom resources; it becomes an example")
+        let mut words = "OLM does not create custom resources; it becomes an example";
+        if object::annotation(&work.csv, EXAMPLES).is_some() {
+            words = "OLM does not create custom resources, and olm.yaml states the examples";
+            work.record(number, Destination::Generated("nothing: olm.yaml states the examples".to_owned()));
+        } else {
+            examples.push(manifest.object.clone());
+            work.project(number, format!("metadata.annotations[{EXAMPLES}]"));
+        }
+        let finding = Finding::new("custom-resource", words)
             .warning()
             .hint("let the operator create it, or tell users to apply it after the installation");
         work.report(number, &["kind"], finding);
@@ -220,13 +257,16 @@ fn examples(work: &mut Work<'_>) {
 }
 
 /// Leaves what no part took in the bundle, reports what the bundle cannot carry, and closes the account.
-fn remainder(mut work: Work<'_>) -> Synthesis {
-    let home = workloads::namespace_of(work.manifests);
+fn remainder(mut work: Work<'_>, home: &str) -> Synthesis {
     let mut objects = Vec::new();
     for (number, manifest) in work.manifests.iter().enumerate() {
         let mut destinations = std::mem::take(&mut work.destinations[number]);
         if destinations.is_empty() && !work.faulty.contains(&number) {
-            if super::steps::is_supported(object::kind(&manifest.object)) {
+            if manifest.kind() == "ClusterServiceVersion" {
+                let message = "the input has a ClusterServiceVersion, which is created from the manifests";
+                let finding = Finding::new("has-csv", message);
+                work.report(number, &["kind"], finding.hint("remove it, or use it as a bundle of type registry+v1"));
+            } else if super::steps::is_supported(object::kind(&manifest.object)) {
                 destinations.push(Destination::Bundle);
             } else {
                 let kind = object::kind(&manifest.object);
@@ -236,10 +276,10 @@ fn remainder(mut work: Work<'_>) -> Synthesis {
             }
         }
         if destinations.contains(&Destination::Bundle) {
-            let mut kept = manifest.object.clone();
-            let namespace = object::namespace(&kept).to_owned();
+            let mut object = work.changed.remove(&number).unwrap_or_else(|| manifest.object.clone());
+            let namespace = object::namespace(&object).to_owned();
             if !namespace.is_empty() && namespace == home {
-                object::map_mut(&mut kept, &["metadata"]).remove("namespace");
+                object::map_mut(&mut object, &["metadata"]).remove("namespace");
             } else if !namespace.is_empty() {
                 let finding = Finding::new(
                     "other-namespace",
@@ -248,9 +288,13 @@ fn remainder(mut work: Work<'_>) -> Synthesis {
                 .hint("let the operator create it, or move it to the operator's namespace");
                 work.report(number, &["metadata", "namespace"], finding);
             }
-            objects.push(kept);
+            objects.push(object);
         }
         work.destinations[number] = destinations;
+    }
+    if work.is_cut {
+        let message = format!("there are more than {MOST_FINDINGS} findings, and errors among the others");
+        work.findings.push(Finding::new("too-many-findings", message).hint("correct these first"));
     }
     let account = account::close(work.manifests, work.destinations);
     let mut findings = work.findings;

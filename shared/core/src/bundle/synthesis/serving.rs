@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::account::Destination;
 use super::workloads::{DEPLOYMENTS, Workload, Workloads};
 use super::{Manifest, Work};
+use crate::api::cluster_service_version::{API_SERVICE_CERTIFICATE, WEBHOOK_CERTIFICATE, WEBHOOK_FIELDS};
 use crate::api::kinds::{ADMISSION_REGISTRATION, API_EXTENSIONS, API_REGISTRATION};
 use crate::api::object::{self, at, list, text};
 use crate::finding::Finding;
@@ -18,17 +19,6 @@ use crate::finding::Finding;
 const DEFAULT_PORT: i64 = 443;
 /// The priorities of the APIServices that OLM creates.
 const PRIORITIES: [(&str, i64); 2] = [("groupPriorityMinimum", 2000), ("versionPriority", 20)];
-/// The fields that a webhook has in common with its description.
-const COMMON_FIELDS: [&str; 8] = [
-    "admissionReviewVersions",
-    "failurePolicy",
-    "matchPolicy",
-    "objectSelector",
-    "reinvocationPolicy",
-    "rules",
-    "sideEffects",
-    "timeoutSeconds",
-];
 /// The API group of cert-manager's Certificates and Issuers, which OLM's certificates stand for.
 const CERT_MANAGER: &str = "cert-manager.io";
 /// The keys of OLM's Secrets with certificates that pods may use.
@@ -56,6 +46,11 @@ pub(super) struct Serving {
 }
 
 impl Serving {
+    /// Returns whether a Deployment serves anything.
+    pub(super) fn is_server(&self, deployment: &str) -> bool {
+        self.servers.contains(deployment)
+    }
+
     /// Returns whether there are APIServices.
     pub(super) fn has_apis(&self) -> bool {
         !self.groups.is_empty()
@@ -212,20 +207,45 @@ fn admission_webhook(
             work.report(number, &["webhooks", &index, field], finding);
         }
     }
-    let is_taken = list(&work.csv, &["spec", "webhookdefinitions"])
-        .iter()
-        .any(|other| text(other, &["generateName"]) == name && text(other, &["type"]) == type_name);
-    if is_taken {
+    if name.is_empty() {
+        let finding = Finding::new("invalid-webhook", "a webhook has no name").hint("add webhooks[].name");
+        work.report(number, &["webhooks", &index], finding);
+        return;
+    }
+    let others = list(&work.csv, &["spec", "webhookdefinitions"]).to_vec();
+    let is_taken = |of_type: &dyn Fn(&str) -> bool| {
+        others.iter().any(|other| text(other, &["generateName"]) == name && of_type(text(other, &["type"])))
+    };
+    if is_taken(&|other| other == type_name) {
         let finding = Finding::new("duplicate-webhook", format!("another webhook of the bundle is named {name}, too"))
             .hint("give each webhook its own name");
         work.report(number, &["webhooks", &index, "name"], finding);
         return;
     }
+    let mut generate_name = name.to_owned();
+    if is_taken(&|_| true) {
+        // OLM refuses two webhooks with one name, also of different types.
+        let second = format!("{}.{name}", type_name.trim_end_matches("AdmissionWebhook").to_lowercase());
+        if others.iter().any(|other| text(other, &["generateName"]) == second) {
+            let message = format!("other webhooks of the bundle are named {name} and {second}");
+            let finding = Finding::new("duplicate-webhook", message).hint("give each webhook its own name");
+            work.report(number, &["webhooks", &index, "name"], finding);
+            return;
+        }
+        generate_name = format!("{}.{name}", type_name.trim_end_matches("AdmissionWebhook").to_lowercase());
+        let finding = Finding::new(
+            "renamed-webhook",
+            format!("another webhook is named {name}, too; OLM creates this one as {generate_name}"),
+        )
+        .warning()
+        .hint("give each webhook its own name");
+        work.report(number, &["webhooks", &index, "name"], finding);
+    }
     let path = ["webhooks", &index, "clientConfig", "service"];
     let Some(mut description) = serving.endpoint(work, workloads, number, &path) else { return };
     description.insert("type".to_owned(), type_name.into());
-    description.insert("generateName".to_owned(), name.into());
-    for field in COMMON_FIELDS {
+    description.insert("generateName".to_owned(), generate_name.into());
+    for field in WEBHOOK_FIELDS {
         if let Some(value) = webhook.get(field).filter(|value| !value.is_null()) {
             description.insert(field.to_owned(), value.clone());
         }
@@ -275,6 +295,18 @@ fn conversion_webhooks(work: &mut Work<'_>, workloads: &Workloads, serving: &mut
             None => descriptions.push((description, vec![(number, name)])),
         }
     }
+    let modes = list(&work.csv, &["spec", "installModes"]);
+    let supports = |mode: &Value| at(mode, &["supported"]).as_bool() == Some(true);
+    let is_global_only =
+        modes.iter().filter(|mode| supports(mode)).all(|mode| text(mode, &["type"]) == "AllNamespaces");
+    if !is_global_only && let Some((number, _)) = descriptions.first().and_then(|(_, converted)| converted.first()) {
+        let finding = Finding::new(
+            "conversion-modes",
+            "OLM installs conversion webhooks only with the install mode AllNamespaces",
+        )
+        .hint("in metadata/olm.yaml, let AllNamespaces be the only supported install mode");
+        work.report(*number, &["spec", "conversion"], finding);
+    }
     for (mut description, definitions) in descriptions {
         let names: Vec<&String> = definitions.iter().map(|(_, name)| name).collect();
         description.insert("type".to_owned(), "ConversionWebhook".into());
@@ -320,6 +352,26 @@ fn service_name(deployment: &str) -> String {
     format!("{}-service", deployment.replace('.', "-"))
 }
 
+/// Reports volume mounts of a Deployment that serves at the paths where OLM mounts its certificate instead.
+fn report_replaced_mounts(work: &mut Work<'_>, number: usize) {
+    let pod = at(&work.manifests[number].object, &["spec", "template", "spec"]);
+    for (c, container) in list(pod, &["containers"]).iter().enumerate() {
+        for (m, mount) in list(container, &["volumeMounts"]).iter().enumerate() {
+            let path = text(mount, &["mountPath"]);
+            if [API_SERVICE_CERTIFICATE, WEBHOOK_CERTIFICATE].contains(&path) {
+                let finding = Finding::new(
+                    "replaced-mount",
+                    format!("OLM mounts the certificate of webhooks and APIs at {path}, in place of this volume"),
+                )
+                .warning()
+                .hint("do not issue or rotate this certificate in the operator");
+                let [c, m] = [c, m].map(|number| number.to_string());
+                work.report(number, &["spec", "template", "spec", "containers", &c, "volumeMounts", &m], finding);
+            }
+        }
+    }
+}
+
 /// Lets the Deployments that serve use OLM's certificate where their volumes name one that cert-manager would issue.
 pub(super) fn replace_certificates(work: &mut Work<'_>, serving: &Serving, workloads: &Workloads) {
     let certificates: Vec<_> = work.of_kind(CERT_MANAGER, "Certificate").collect();
@@ -330,6 +382,8 @@ pub(super) fn replace_certificates(work: &mut Work<'_>, serving: &Serving, workl
             continue;
         }
         let secret_name = format!("{}-cert", service_name(name));
+        report_replaced_mounts(work, *number);
+        let mut has_certificate = false;
         let volumes = list(&work.manifests[*number].object, &["spec", "template", "spec", "volumes"]);
         for (n, volume) in volumes.iter().enumerate() {
             let given = text(volume, &["secret", "secretName"]);
@@ -360,8 +414,20 @@ pub(super) fn replace_certificates(work: &mut Work<'_>, serving: &Serving, workl
             if let Some(value) = deployments.and_then(|deployments| deployments.pointer_mut(&pointer)) {
                 *value = secret_name.clone().into();
             }
+            has_certificate = true;
             issued.insert(*certificate);
             work.record(*certificate, Destination::Generated(format!("certificate in Secret {secret_name}")));
+        }
+        if !has_certificate {
+            let finding = Finding::new(
+                "own-certificate",
+                "serves webhooks or APIs with a certificate that no Certificate of the manifests issues",
+            )
+            .warning()
+            .hint(format!(
+                "OLM issues one, mounts it at {WEBHOOK_CERTIFICATE} or {API_SERVICE_CERTIFICATE}, and sets caBundle; let the operator read it there, and not look up its Service or webhook configurations by name"
+            ));
+            work.report(*number, &["spec", "template", "spec"], finding);
         }
     }
     for kind in ["Issuer", "ClusterIssuer"] {

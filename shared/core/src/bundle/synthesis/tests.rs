@@ -3,6 +3,8 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::*;
+use crate::api::names::guess_plural;
+use crate::api::object::Gvk;
 use crate::bundle::File;
 
 const METADATA: &str = "name: rose.v1.0.0
@@ -41,7 +43,7 @@ fn synthesis_of(manifests: &str) -> Synthesis {
 fn synthesis_with(manifests: &str, olm_yaml: &str) -> Synthesis {
     let (manifests, findings) = read_manifests(&[File::new("manifests/all.yaml", manifests.as_bytes())]);
     assert_eq!(findings, []);
-    synthesize(&manifests, &metadata(olm_yaml), &())
+    synthesize(&manifests, &metadata(olm_yaml), &KnownApis::default(), Format::Plain)
 }
 
 /// The findings as `code line`.
@@ -140,6 +142,117 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: rose}
 subjects: [{kind: ServiceAccount, name: rose, namespace: garden}]
 ";
     assert_eq!(codes(&synthesis_of(&format!("{OPERATOR}{rbac}"))), ["wildcard-rule 21"]);
+    let administrator =
+        rbac.split_once("---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding").unwrap().1;
+    let administrator =
+        administrator.replace("kind: ClusterRole, name: rose", "kind: ClusterRole, name: cluster-admin");
+    let bound =
+        format!("{OPERATOR}---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding{administrator}");
+    assert_eq!(
+        codes(&synthesis_of(&bound)),
+        ["wildcard-rule 20"; 2],
+        "Kubernetes' own role: at its name in the binding"
+    );
+    // The author of a registry+v1 bundle states the required APIs.
+    let (manifests, _) = read_manifests(&[File::new("manifests/all.yaml", bound.as_bytes())]);
+    let registry = synthesize(&manifests, &metadata(METADATA), &KnownApis::default(), Format::Registry);
+    assert!(!registry.has_errors(), "{:?}", registry.findings);
+    assert_eq!(
+        registry.csv["spec"]["install"]["spec"]["clusterPermissions"][0]["rules"][0],
+        json!({ "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] })
+    );
+}
+
+#[test]
+fn a_binding_with_other_subjects_stays_in_the_bundle_for_them() {
+    let rbac = "---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: rose}
+rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: rose}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: rose}
+subjects: [{kind: ServiceAccount, name: rose, namespace: garden}, {kind: Group, name: gardeners}]
+";
+    let synthesis = synthesis_of(&format!("{OPERATOR}{rbac}"));
+    assert_eq!(codes(&synthesis), [""; 0]);
+    assert_eq!(synthesis.objects.iter().map(object::kind).collect::<Vec<_>>(), ["ClusterRole", "ClusterRoleBinding"]);
+    assert_eq!(synthesis.objects[1]["subjects"], json!([{ "kind": "Group", "name": "gardeners" }]));
+    let permission = &synthesis.csv["spec"]["install"]["spec"]["clusterPermissions"][0];
+    assert_eq!(permission["rules"][0]["resources"], json!(["pods"]));
+    let binding = synthesis.account.iter().find(|entry| entry.object == "ClusterRoleBinding/rose").unwrap();
+    assert_eq!(binding.destinations.len(), 2, "{binding:?}");
+}
+
+#[test]
+fn an_aggregated_role_is_granted_with_the_rules_of_the_roles_that_it_selects() {
+    let rbac = |label: &str| {
+        format!(
+            "{OPERATOR}---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {{name: rose}}
+aggregationRule: {{clusterRoleSelectors: [{{matchLabels: {{part-of: rose}}}}]}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {{name: petals, labels: {{part-of: {label}}}}}
+rules: [{{apiGroups: [''], resources: [pods], verbs: [get]}}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {{name: rose}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: rose}}
+subjects: [{{kind: ServiceAccount, name: rose, namespace: garden}}]
+"
+        )
+    };
+    let synthesis = synthesis_of(&rbac("rose"));
+    assert!(!synthesis.has_errors());
+    assert_eq!(codes(&synthesis), ["aggregated-role 20"]);
+    let permission = &synthesis.csv["spec"]["install"]["spec"]["clusterPermissions"][0];
+    assert_eq!(permission["rules"][0]["resources"], json!(["pods"]));
+    assert!(synthesis_of(&rbac("tulip")).has_errors(), "it selects nothing");
+}
+
+#[test]
+fn an_optional_api_is_not_required() {
+    let rbac = "---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: rose}
+rules:
+- {apiGroups: [monitoring.example.com], resources: [probes], verbs: [get]}
+- {apiGroups: [metrics.example.com], resources: [gauges, dials], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: rose}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: rose}
+subjects: [{kind: ServiceAccount, name: rose, namespace: garden}]
+";
+    let manifests = format!("{OPERATOR}{rbac}");
+    let optional = |list: &str| codes(&synthesis_with(&manifests, &format!("{METADATA}optionalAPIs:\n{list}")));
+    assert_eq!(optional("- {group: monitoring.example.com}\n"), ["unknown-kind 22"; 2]);
+    let gauges = "- {group: monitoring.example.com}\n- {group: metrics.example.com, resource: gauges}\n";
+    assert_eq!(optional(gauges), ["unknown-kind 22"]);
+    assert_eq!(optional(&format!("{gauges}- {{group: metrics.example.com, resource: dials}}\n")), [""; 0]);
+    // Known to a cluster or a catalog.
+    let mut known = KnownApis::default();
+    for version in ["v1alpha1", "v1", "v1beta2"] {
+        known.add(Gvk::new("metrics.example.com", version, "Dial"), &guess_plural("Dial"));
+    }
+    let (manifests, _) = read_manifests(&[File::new("manifests/all.yaml", manifests.as_bytes())]);
+    let olm_yaml = metadata(&format!("{METADATA}optionalAPIs:\n{gauges}"));
+    let synthesis = synthesize(&manifests, &olm_yaml, &known, Format::Plain);
+    assert_eq!(codes(&synthesis), [""; 0]);
+    assert_eq!(
+        synthesis.csv["spec"]["customresourcedefinitions"]["required"],
+        json!([{ "name": "dials.metrics.example.com", "version": "v1", "kind": "Dial" }])
+    );
 }
 
 #[test]
@@ -192,6 +305,53 @@ spec: {selfSigned: {}}
 }
 
 #[test]
+fn two_webhooks_of_one_name_are_told_apart() {
+    let webhook = |kind: &str| {
+        format!(
+            "---
+apiVersion: admissionregistration.k8s.io/v1
+kind: {kind}
+metadata: {{name: rose}}
+webhooks:
+- name: rose.example.com
+  clientConfig: {{service: {{name: rose-webhook, namespace: garden}}}}
+"
+        )
+    };
+    let service = "---
+apiVersion: v1
+kind: Service
+metadata: {name: rose-webhook, namespace: garden}
+spec: {selector: {app: rose}, ports: [{port: 443, targetPort: webhook}]}
+";
+    let both = [webhook("ValidatingWebhookConfiguration"), webhook("MutatingWebhookConfiguration")].concat();
+    let synthesis = synthesis_of(&format!("{OPERATOR}{service}{both}"));
+    assert_eq!(codes(&synthesis), ["own-certificate 8", "renamed-webhook 26"]);
+    let names: Vec<_> = list_of_names(&synthesis.csv["spec"]["webhookdefinitions"]);
+    assert_eq!(names, ["rose.example.com", "validating.rose.example.com"]);
+}
+
+fn list_of_names(webhooks: &Value) -> Vec<&str> {
+    webhooks.as_array().unwrap().iter().map(|webhook| webhook["generateName"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn versions_that_are_not_served_are_not_provided() {
+    let definition = "---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: roses.example.com}
+spec:
+  group: example.com
+  names: {kind: Rose, plural: roses}
+  versions: [{name: v1, served: true}, {name: v1alpha1, served: false}]
+";
+    let synthesis = synthesis_of(&format!("{OPERATOR}{definition}"));
+    let owned = &synthesis.csv["spec"]["customresourcedefinitions"]["owned"];
+    assert_eq!(owned, &json!([{ "name": "roses.example.com", "version": "v1", "kind": "Rose" }]));
+}
+
+#[test]
 fn what_olm_cannot_carry_is_reported_and_nothing_is_lost() {
     let others = "---
 apiVersion: apps/v1
@@ -210,13 +370,19 @@ apiVersion: apps/v1
 kind: Deployment
 metadata: {name: rose, namespace: garden}
 ---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: patch, namespace: garden}
+spec: {replicas: 2}
+---
 apiVersion: v1
 kind: ServiceAccount
 metadata: {name: agent, namespace: garden}
 ";
     let synthesis = synthesis_of(&format!("{OPERATOR}{others}"));
     let found: BTreeSet<&str> = synthesis.findings.iter().map(|finding| finding.code).collect();
-    let expected = ["duplicate-deployment", "duplicate-object", "other-namespace", "unsupported-kind"];
+    let expected =
+        ["duplicate-deployment", "duplicate-object", "invalid-deployment", "other-namespace", "unsupported-kind"];
     assert_eq!(found, BTreeSet::from(expected), "{:?}", synthesis.findings);
     for entry in &synthesis.account {
         let has_finding = synthesis.findings.iter().any(|finding| finding.subject == entry.object);
@@ -277,6 +443,103 @@ fn every_fault_of_olm_yaml_is_reported_at_its_line() {
     assert_eq!(codes, ["field-value 1", "required-field 1", "field-type 2", "field-value 5", "unknown-field 3"]);
 }
 
+#[test]
+fn many_warnings_hide_no_error() {
+    let annotations: String = (0..1_100).map(|n| format!("    note-{n}: x\n")).collect();
+    let operator = OPERATOR.replace("labels: {app: rose}}\nspec:", "labels: {app: rose}, annotations: {A}}\nspec:");
+    let operator = operator.replacen(
+        "metadata: {name: rose, namespace: garden, labels: {app: rose}, annotations: {A}}",
+        &format!("metadata:\n  name: rose\n  namespace: garden\n  annotations:\n{annotations}"),
+        1,
+    );
+    let lost = "---\napiVersion: example.com/v1\nkind: Foo\nmetadata: {name: foo}\n";
+    let synthesis = synthesis_of(&format!("{operator}{lost}"));
+    assert!(synthesis.has_errors());
+    assert!(codes(&synthesis).iter().any(|code| code.starts_with("too-many-findings")));
+}
+
+#[test]
+fn a_list_with_too_many_items_is_reported() {
+    let items: String =
+        (0..5_100).map(|n| format!("- {{apiVersion: v1, kind: ConfigMap, metadata: {{name: c{n}}}}}\n")).collect();
+    let list = format!("apiVersion: v1\nkind: List\nitems:\n{items}");
+    let (_, findings) = read_manifests(&[File::new("manifests/all.yaml", list.as_bytes())]);
+    assert_eq!(findings.iter().map(|finding| finding.code).collect::<Vec<_>>(), ["too-many-objects"]);
+}
+
+#[test]
+fn values_of_wrong_types_do_not_panic() {
+    let definition = "---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: roses.example.com
+  annotations: {operators.operatorframework.io.bundle.descriptors: '[spec.size]'}
+spec: {group: example.com, names: {kind: Rose, plural: roses}, versions: [{name: v1, served: true}]}
+";
+    drop(synthesis_of(&format!("{OPERATOR}{definition}")));
+    let synthesis = synthesis_with(OPERATOR, &format!("{METADATA}maintainers: [bob]\nemail: x@example.com\n"));
+    assert!(codes(&synthesis).contains(&"field-type 7".to_owned()), "{:?}", codes(&synthesis));
+}
+
+#[test]
+fn entries_of_olm_yaml_are_checked() {
+    for (entry, expected) in [
+        ("optionalAPIs: [route.example.com]", "field-type"),
+        ("optionalAPIs: [{group: example.com, kind: Rose}]", "unknown-field"),
+        ("requiredAPIs: [{group: example.com, kind: Rose}]", "required-field"),
+        ("icon: ./icon.png", "field-value"),
+        ("replaces: rose.v1.0.0", "field-value"),
+    ] {
+        let synthesis = synthesis_with(OPERATOR, &format!("{METADATA}{entry}\n"));
+        assert_eq!(codes(&synthesis), [format!("{expected} 7")], "{entry}");
+    }
+}
+
+/// A role of another namespace, an invalid reference, or an incomplete subject grants nothing.
+#[test]
+fn only_what_the_api_server_would_grant_is_granted() {
+    let role = |namespace: &str, verb: &str| {
+        format!(
+            "---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {{name: r, namespace: {namespace}}}
+rules: [{{apiGroups: [''], resources: [secrets], verbs: [{verb}]}}]
+"
+        )
+    };
+    let binding = |kind: &str, role: &str, subject: &str| {
+        format!(
+            "---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {kind}
+metadata: {{name: b, namespace: garden}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: {role}, name: r}}
+subjects: [{{kind: ServiceAccount, name: rose{subject}}}]
+"
+        )
+    };
+    let home = ", namespace: garden";
+    let roles = [role("admin", "delete"), role("garden", "get")].concat();
+    let granted = synthesis_of(&format!("{OPERATOR}{roles}{}", binding("RoleBinding", "Role", home)));
+    let permissions = &granted.csv["spec"]["install"]["spec"]["permissions"];
+    assert_eq!(permissions[0]["rules"][0]["verbs"], json!(["get"]));
+    for (kind, role, subject) in [
+        ("ClusterRoleBinding", "Role", home),
+        ("ClusterRoleBinding", "Foo", home),
+        ("ClusterRoleBinding", "ClusterRole", ""),
+        ("RoleBinding", "Foo", home),
+    ] {
+        let synthesis = synthesis_of(&format!("{OPERATOR}{roles}{}", binding(kind, role, subject)));
+        assert!(codes(&synthesis).iter().any(|code| code.starts_with("invalid-binding")), "{kind} {role}");
+    }
+    // Without a namespace of the Deployment, the namespaces of the permissions say which one it is, if they agree.
+    let operator = OPERATOR.replace(", namespace: garden", "");
+    let synthesis = synthesis_of(&format!("{operator}{roles}{}", binding("RoleBinding", "Role", home)));
+    assert!(codes(&synthesis).iter().any(|code| code.starts_with("ambiguous-namespace")));
+}
+
 /// Prints what becomes of each folder of the test data: `cargo test -p olm-core plain_projects -- --nocapture`.
 #[test]
 fn plain_projects_are_synthesized_or_have_findings() {
@@ -294,7 +557,7 @@ fn plain_projects_are_synthesized_or_have_findings() {
             .map(|p| File::new(p.file_name().unwrap().to_str().unwrap(), std::fs::read(p).unwrap()))
             .collect();
         let (manifests, unreadable) = read_manifests(&files);
-        let synthesis = synthesize(&manifests, &metadata(METADATA), &());
+        let synthesis = synthesize(&manifests, &metadata(METADATA), &KnownApis::default(), Format::Registry);
         println!(
             "== {}: {} objects, {} unreadable, {} findings",
             folder.file_name().unwrap().to_str().unwrap(),

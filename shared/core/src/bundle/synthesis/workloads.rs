@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::account::Destination;
 use super::{Manifest, Work, metadata};
+use crate::api::kinds::RBAC;
 use crate::api::object::{self, at, text};
 use crate::finding::Finding;
 
@@ -13,6 +14,8 @@ use crate::finding::Finding;
 pub(super) const DEPLOYMENTS: [&str; 4] = ["spec", "install", "spec", "deployments"];
 /// The ServiceAccount of pods that name none; Kubernetes creates it in every namespace.
 const DEFAULT_ACCOUNT: &str = "default";
+/// The number of old ReplicaSets that OLM keeps of each Deployment.
+const REVISIONS: i64 = 1;
 /// Annotations of a Deployment that controllers and clients write for themselves.
 const BOOKKEEPING: [&str; 2] =
     ["deployment.kubernetes.io/revision", "kubectl.kubernetes.io/last-applied-configuration"];
@@ -63,7 +66,7 @@ impl Workloads {
 }
 
 /// Returns the namespace of the first Deployment that names one; empty when none does.
-pub(super) fn namespace_of(manifests: &[Manifest]) -> String {
+fn namespace_of(manifests: &[Manifest]) -> String {
     let deployments = manifests.iter().filter(|manifest| manifest.is("apps", "Deployment"));
     deployments
         .map(|manifest| object::namespace(&manifest.object))
@@ -83,6 +86,13 @@ pub(super) fn project(work: &mut Work<'_>) -> Workloads {
             let finding = Finding::new("duplicate-deployment", format!("another Deployment is named {name}, too"))
                 .hint("rename one: the Deployments of a bundle are in one namespace");
             work.report(number, &["metadata", "name"], finding);
+            continue;
+        }
+        let required = ["selector", "template"];
+        if let Some(missing) = required.into_iter().find(|field| at(deployment, &["spec", field]).is_null()) {
+            let finding = Finding::new("invalid-deployment", format!("has no spec.{missing}"))
+                .hint("this may be a patch: build the manifests with kustomize, and pass the output");
+            work.report(number, &["spec"], finding);
             continue;
         }
         if !workloads.is_home(object::namespace(deployment)) {
@@ -112,6 +122,11 @@ pub(super) fn project(work: &mut Work<'_>) -> Workloads {
                 work.report(number, &["metadata", "annotations", key], finding);
             }
         }
+        if at(deployment, &["spec", "revisionHistoryLimit"]).as_i64().is_some_and(|limit| limit != REVISIONS) {
+            let finding =
+                Finding::new("revisions", format!("OLM sets spec.revisionHistoryLimit to {REVISIONS}")).warning();
+            work.report(number, &["spec", "revisionHistoryLimit"], finding.hint("remove the field"));
+        }
         let account = match text(deployment, &["spec", "template", "spec", "serviceAccountName"]) {
             "" => text(deployment, &["spec", "template", "spec", "serviceAccount"]),
             account => account,
@@ -127,7 +142,29 @@ pub(super) fn project(work: &mut Work<'_>) -> Workloads {
         );
     }
     accounts(work, &workloads);
+    refuse_several_namespaces(work, &workloads);
     workloads
+}
+
+/// Reports Deployments without a namespace in manifests that name several: which of them is the operator's is unknown.
+fn refuse_several_namespaces(work: &mut Work<'_>, workloads: &Workloads) {
+    let Some(first) = workloads.all.first().filter(|_| workloads.namespace.is_empty()) else { return };
+    let of_accounts = ["RoleBinding", "ClusterRoleBinding"]
+        .into_iter()
+        .flat_map(|kind| work.of_kind(RBAC, kind))
+        .flat_map(|(_, binding)| object::list(&binding.object, &["subjects"]))
+        .filter(|subject| workloads.is_account(subject))
+        .map(|subject| text(subject, &["namespace"]));
+    let permissions = ["Role", "RoleBinding"].into_iter().flat_map(|kind| work.of_kind(RBAC, kind));
+    let of_objects =
+        permissions.chain(work.of_kind("", "ServiceAccount")).map(|(_, manifest)| object::namespace(&manifest.object));
+    let namespaces: BTreeSet<&str> = of_accounts.chain(of_objects).filter(|namespace| !namespace.is_empty()).collect();
+    if namespaces.len() > 1 {
+        let names: Vec<&str> = namespaces.into_iter().collect();
+        let message = format!("names no namespace, but its permissions are in several: {}", names.join(", "));
+        let finding = Finding::new("ambiguous-namespace", message).hint("add metadata.namespace to the Deployments");
+        work.report(first.number, &["metadata"], finding);
+    }
 }
 
 /// Projects the Deployments' ServiceAccounts: OLM creates those that the permissions name.

@@ -160,7 +160,7 @@ fn note(node: &Node<'_>) -> String {
         Some(_) => {}
     }
     if !node.arrives {
-        notes.push(if node.next.is_none() { "dead end" } else { "stranded" }.to_owned());
+        notes.push(if node.next.is_none() { "no update" } else { "stranded" }.to_owned());
     }
     if node.entry.is_some_and(|e| e.deprecation.is_some()) {
         notes.push("deprecated".to_owned());

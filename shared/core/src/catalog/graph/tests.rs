@@ -127,7 +127,7 @@ fn a_graph_as_text() {
 ● rose.v1.0.0     replaced
 ○ rose.v0.9.0     replaced, not in the channel
 stranded, without a path to the head
-● rose.v1.0.1     dead end: rose.v1.2.1 skips it, but OLM never chooses it, because rose.v2.0.0 skips rose.v1.2.1 in turn
+● rose.v1.0.1     no update: rose.v1.2.1 skips it, but OLM never chooses it, because rose.v2.0.0 skips rose.v1.2.1 in turn
 ";
     assert_eq!(text(&graph, |_| true), said);
     let part = text(&graph, |node| node.name == "rose.v1.1.0" || node.name == "rose.v1.0.0");

@@ -69,7 +69,7 @@ impl Text<'_, '_> {
             (None, _) if self.graph.problem().is_some() => {}
             (None, _) => {
                 if let End::Stuck { because, .. } = self.graph.walk(node.point()).end {
-                    said.push(format!("dead end: {because}"));
+                    said.push(format!("no update: {because}"));
                 }
             }
         }

@@ -63,7 +63,10 @@ pub struct Template {
 }
 
 impl Template {
-    /// Reads a template. The schema determines its kind, unless the caller gives it. Errors have opm's texts.
+    /// Reads a template. The schema determines its kind, unless the caller gives it.
+    ///
+    /// # Errors
+    /// The file does not parse, is not a map, or its schema is not that of a template: the message is that of opm.
     pub fn read(path: &str, bytes: &[u8], kind: Option<TemplateKind>) -> Result<Self, Finding> {
         let refused = |line, message: String| {
             Finding::new("bad-template", message)
@@ -110,6 +113,9 @@ impl Template {
     }
 
     /// Renders the blobs, in opm's order.
+    ///
+    /// # Errors
+    /// The fields of the template are invalid, or the content of an image is not available.
     pub fn render(&self, images: &mut Images<'_>) -> Result<Vec<Meta>, Finding> {
         let blobs = match self.kind {
             TemplateKind::Basic => basic::render(&self.fields, images),

@@ -247,6 +247,7 @@ fn packed_objects_are_unpacked() {
     let content = |csv: &str, objects: &[&str]| BundleContent {
         csv_json: csv.into(),
         objects: objects.iter().map(|o| (*o).into()).collect(),
+        is_plain: false,
     };
     for content in [content("b", &["a", "b"]), content("c", &["a"]), content("", &["a", ""]), content("", &[])] {
         assert_eq!(Content::pack(&content).read().unwrap(), content);

@@ -39,8 +39,12 @@ const READING: u64 = 10;
 /// Cost of estimating a rule that exceeds the limit.
 const ESTIMATING: u64 = cost::LIMIT / 50;
 
-/// Maximum number of operators, fields and brackets of a rule. Each may be one level of nesting, which the stack must hold.
+/// Maximum number of operators, fields and brackets of a rule. Each may be one level of nesting.
 const MAX_OPERATORS: usize = 600;
+
+/// Stack size for the most deeply nested rule, in bytes: the parser, the checks and the evaluator are recursive, and use up to
+/// 40 KiB for an operator when they are compiled without optimization. Memory is taken only as far as it is used.
+const STACK: usize = 64 << 20;
 
 /// Maximum depth of brackets of a rule, as in the parser of OLM's CEL library.
 const MAX_BRACKETS: usize = 100;
@@ -79,7 +83,7 @@ impl Parsed {
 
     fn execute(&self, mut context: Context<'_, '_>) -> Result<bool, Error> {
         self.patterns.declare(&mut context)?;
-        match context.resolve(&self.expression) {
+        match with_stack(|| context.resolve(&self.expression)) {
             Ok(cel::Value::Bool(holds)) => Ok(holds),
             Ok(_) => Err(Error(words::NO_SUCH_OVERLOAD.to_owned())),
             Err(error) => Err(Error(words::of_error(&error))),
@@ -95,13 +99,18 @@ impl fmt::Debug for Rule {
 
 impl Rule {
     /// Compiles a rule. Errors about names, types and syntax are those of OLM's CEL library.
+    ///
+    /// # Errors
+    /// The rule is too large, does not parse, uses unknown names or wrong types, or is not of type bool.
     pub fn compile(text: &str) -> Result<Self, Error> {
-        let program = parse(text)?;
-        let found = check::check(&program).map_err(|complaints| Error(describe(text, complaints)))?;
-        if found != check::Type::Bool {
-            return Err(Error("cel expressions must have type Bool".to_owned()));
-        }
-        Ok(Self { text: text.to_owned(), parsed: Arc::new(Parsed::new(text, &program)) })
+        with_stack(|| {
+            let program = parse(text)?;
+            let found = check::check(&program).map_err(|complaints| Error(describe(text, complaints)))?;
+            if found != check::Type::Bool {
+                return Err(Error("cel expressions must have type Bool".to_owned()));
+            }
+            Ok(Self { text: text.to_owned(), parsed: Arc::new(Parsed::new(text, &program)) })
+        })
     }
 
     /// Returns the cost of compiling the rule.
@@ -115,6 +124,9 @@ impl Rule {
     }
 
     /// Evaluates the rule on these properties.
+    ///
+    /// # Errors
+    /// Evaluation fails, or would exceed the limits of cost or work.
     pub fn evaluate(&self, properties: &[Property]) -> Result<bool, Error> {
         self.evaluate_within(properties, &Work::default())
     }
@@ -122,7 +134,7 @@ impl Rule {
     /// Like [`Self::evaluate`], within a work budget.
     pub(super) fn evaluate_within(&self, properties: &[Property], work: &Work) -> Result<bool, Error> {
         let Parsed { expression, patterns, .. } = &*self.parsed;
-        let cost = cost::total(expression, patterns, properties);
+        let cost = with_stack(|| cost::total(expression, patterns, properties));
         // Estimating the cost of an expensive rule costs as well.
         if !work.spend(if cost > cost::LIMIT { ESTIMATING } else { cost }) {
             return Err(Error(Work::SPENT.to_owned()));
@@ -137,6 +149,11 @@ impl Rule {
         context.add_function("semver_compare", semver_compare).map_err(|e| Error(e.to_string()))?;
         self.parsed.execute(context)
     }
+}
+
+/// Runs work whose depth of recursion is that of a rule.
+fn with_stack<R>(work: impl FnOnce() -> R) -> R {
+    stacker::maybe_grow(STACK, STACK, work)
 }
 
 fn parse(text: &str) -> Result<Program, Error> {

@@ -12,7 +12,7 @@ use cel::{Context, ExecutionError};
 use serde_json::Value;
 
 use super::check::{self, Type};
-use super::{Error, Parsed, bound, cost, describe, parse};
+use super::{Error, Parsed, bound, cost, describe, parse, with_stack};
 use crate::version::{self, Version};
 
 /// A compiled rule about a document.
@@ -30,18 +30,24 @@ impl std::fmt::Debug for Policy {
 }
 
 impl Policy {
-    /// Compiles a rule about documents with the fields of this one. The error shows its position.
+    /// Compiles a rule about documents with the fields of this one.
+    ///
+    /// # Errors
+    /// The rule is too large, does not parse, uses unknown fields or wrong types, or is not of type bool. The message shows the position.
     pub fn compile(text: &str, example: &Value) -> Result<Self, Error> {
         Self::over(text, example.as_object().into_iter().flatten().map(|(field, _)| field.clone()).collect())
     }
 
     fn over(text: &str, fields: Vec<String>) -> Result<Self, Error> {
-        let program = parse(text)?;
-        let found = check::check_policy(&program, &fields).map_err(|complaints| Error(describe(text, complaints)))?;
-        if !matches!(found, Type::Bool | Type::Dyn) {
-            return Err(Error(format!("a policy must be of type bool, and this one is of type {found}")));
-        }
-        Ok(Self { text: text.to_owned(), parsed: Arc::new(Parsed::new(text, &program)), fields })
+        with_stack(|| {
+            let program = parse(text)?;
+            let found =
+                check::check_policy(&program, &fields).map_err(|complaints| Error(describe(text, complaints)))?;
+            if !matches!(found, Type::Bool | Type::Dyn) {
+                return Err(Error(format!("a policy must be of type bool, and this one is of type {found}")));
+            }
+            Ok(Self { text: text.to_owned(), parsed: Arc::new(Parsed::new(text, &program)), fields })
+        })
     }
 
     /// Returns the text of the rule.
@@ -67,11 +73,14 @@ impl Policy {
     }
 
     /// Evaluates the rule on the document.
+    ///
+    /// # Errors
+    /// Evaluation fails, would exceed the limit of cost, or does not result in a bool.
     pub fn holds(&self, document: &Value) -> Result<bool, Error> {
         let null = Value::Null;
         let fields = || self.fields.iter().map(|name| (name.as_str(), document.get(name).unwrap_or(&null)));
         let Parsed { expression, patterns, .. } = &*self.parsed;
-        bound(cost::of_fields(expression, patterns, fields()))?;
+        bound(with_stack(|| cost::of_fields(expression, patterns, fields())))?;
         let mut context = Context::default();
         for (name, value) in fields() {
             context.add_variable_from_value(name, to_cel(value));
@@ -188,7 +197,7 @@ mod tests {
     fn document() -> Value {
         json!({
             "rbac": { "escalates": false, "gained": [] },
-            "crds": [{ "name": "roses.garden", "safe": true, "misfitCount": 0 }],
+            "crds": [{ "name": "roses.garden", "safe": true, "invalidCount": 0 }],
             "csvs": [{ "name": "rose.v1.10.0", "from": "1.9.0", "to": "1.10.0" }],
             "objects": [],
         })
@@ -212,7 +221,7 @@ mod tests {
             ("csvs[0].to.startsWith('1.10') && semver(csvs[0].to).patch() == 0", true),
             ("semver(csvs[0].to).compareTo(semver('v1.9')) == 1", true),
             ("csvs.all(x, isSemver(x.to)) && !isSemver('rose')", true),
-            ("size(objects) == 0 && crds[0].misfitCount < 1", true),
+            ("size(objects) == 0 && crds[0].invalidCount < 1", true),
             ("'rbac' in {'rbac': 1} ? true : false", true),
         ] {
             assert_eq!(holds(text, &document), Ok(wanted), "{text}");

@@ -35,7 +35,7 @@ fn subject(package: &str) -> Subject {
     Subject::Package { namespace: "garden".to_owned(), package: package.to_owned(), range: None }
 }
 
-/// Returns the computed rights if the cluster also contains these objects.
+/// Returns the computed permissions if the cluster also contains these objects.
 fn found(cluster: &Cluster, subject: &Subject, with: &[Value]) -> Option<Vec<Value>> {
     let objects = cluster.objects.iter().chain(with).cloned().collect();
     let cluster = Cluster { objects, ..cluster.clone() };
@@ -43,17 +43,17 @@ fn found(cluster: &Cluster, subject: &Subject, with: &[Value]) -> Option<Vec<Val
 }
 
 #[test]
-fn the_computed_rights_are_sufficient_and_necessary() {
+fn the_computed_permissions_are_sufficient_and_necessary() {
     let (cluster, subject) = (roses(), subject("rose"));
     let needed = found(&cluster, &subject, &unlimited(&gardener())).unwrap();
     let kinds: Vec<&str> = needed.iter().map(|o| object::text(o, &["kind"])).collect();
     assert_eq!(kinds, ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]);
-    // With these rights the same objects are written, so the same rights are computed.
+    // With these permissions the same objects are written, so the same permissions are computed.
     assert_eq!(found(&cluster, &subject, &needed), Some(needed.clone()));
     let mut tried = 0;
     for (at, role) in needed.iter().enumerate().filter(|(_, o)| !object::list(o, &["rules"]).is_empty()) {
         for (number, rule) in object::list(role, &["rules"]).iter().enumerate() {
-            // Rights to read and change existing objects are not needed for a first installation.
+            // Permissions to read and change existing objects are not needed for a first installation.
             if object::list(rule, &["verbs"]).contains(&"patch".into()) {
                 continue;
             }
@@ -83,7 +83,7 @@ fn real(folder: &str) -> Option<(Cluster, Subject)> {
 }
 
 #[test]
-fn real_bundles_are_installed_with_the_computed_rights() {
+fn real_bundles_are_installed_with_the_computed_permissions() {
     // With webhooks, with an APIService, and with neither.
     for folder in ["bundles/metallb-operator/0.0.0", "bundles/keda/2.6.0", "bundles/etcd/0.9.4"] {
         let Some((cluster, subject)) = real(folder) else { return };

@@ -34,8 +34,8 @@ fn question(plan: &Plan) -> SchemaCheck {
     fit.clone()
 }
 
-fn found(at: Timestamp, misfits: u64, refusal: Option<Status>) -> SchemaCheckResult {
-    let misfit = |n| Violation {
+fn found(at: Timestamp, invalid: u64, refusal: Option<Status>) -> SchemaCheckResult {
+    let violation = |n| Violation {
         version: "v1".into(),
         name: format!("garden/rose-{n}"),
         problem: "spec: Required value".into(),
@@ -43,8 +43,8 @@ fn found(at: Timestamp, misfits: u64, refusal: Option<Status>) -> SchemaCheckRes
     SchemaCheckResult {
         at,
         looked_at: 100,
-        misfits,
-        first: (0..misfits.min(2)).map(misfit).collect(),
+        invalid,
+        first: (0..invalid.min(2)).map(violation).collect(),
         losses: 0,
         first_losses: Vec::new(),
         refusal,

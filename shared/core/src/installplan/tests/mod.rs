@@ -1,11 +1,11 @@
 //! Tests of single plans of an InstallPlan, for given objects.
 
 mod by_others;
+mod concurrency;
 mod edits;
 mod fits;
 mod optional;
-mod rights;
-mod together;
+mod permissions;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};

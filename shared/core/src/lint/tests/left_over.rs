@@ -108,7 +108,7 @@ fn stale_provided_apis_are_reported() {
 fn groups_that_reserve_apis_without_an_operator_are_reported() {
     let empty = SETTLED.replace("kind: ClusterServiceVersion", "kind: Subscription");
     let problem = only(&empty);
-    assert_eq!(told(std::slice::from_ref(&problem)), ["OG016 warning OperatorGroup/garden/all"]);
+    assert_eq!(summaries(std::slice::from_ref(&problem)), ["OG016 warning OperatorGroup/garden/all"]);
     assert!(command(&problem).contains(r#"{"olm.providedAPIs":null}"#));
     assert_eq!(found(&empty.replace("spec: {target", "spec: {staticProvidedAPIs: true, target")), [""; 0]);
     // Another operator provides the APIs.
@@ -117,7 +117,7 @@ fn groups_that_reserve_apis_without_an_operator_are_reported() {
         .replace("olm.providedAPIs: Rose.v1.example.com", "a: b")
         .replace("Succeeded", "Failed");
     let problem = only(&format!("{}\n---\n{other}", empty.replace("managedFields", "x")));
-    assert_eq!(told(std::slice::from_ref(&problem)), ["OG016 warning OperatorGroup/garden/all"]);
+    assert_eq!(summaries(std::slice::from_ref(&problem)), ["OG016 warning OperatorGroup/garden/all"]);
     assert!(problem.message.ends_with(", which prevents park/rose.v1 from running"), "{}", problem.message);
 }
 
@@ -132,7 +132,7 @@ fn orphaned_copies_are_reported() {
     assert_eq!(found(&format!("{SETTLED}{COPY}")), [""; 0]);
     let orphan = format!("{SETTLED}{}", COPY.replace("rose.v1", "tulip.v1"));
     let problem = only(&orphan);
-    assert_eq!(told(std::slice::from_ref(&problem)), ["OG018 warning ClusterServiceVersion/field/tulip.v1"]);
+    assert_eq!(summaries(std::slice::from_ref(&problem)), ["OG018 warning ClusterServiceVersion/field/tulip.v1"]);
     assert!(fix(&problem).is_safe);
     let elsewhere = format!("{SETTLED}{}", COPY.replace("field", "meadow"));
     assert_eq!(found(&elsewhere), ["OG018 warning ClusterServiceVersion/meadow/rose.v1"]);
@@ -150,7 +150,7 @@ fn orphaned_roles_of_groups_are_reported() {
     };
     assert_eq!(found(&role("all")), [""; 0]);
     let problem = only(&role("old"));
-    assert_eq!(told(std::slice::from_ref(&problem)), ["OG019 warning ClusterRole/olm.og.old.admin-x"]);
+    assert_eq!(summaries(std::slice::from_ref(&problem)), ["OG019 warning ClusterRole/olm.og.old.admin-x"]);
     assert!(fix(&problem).is_safe);
     assert_eq!(problem.namespaces().into_iter().collect::<Vec<_>>(), ["garden"]);
     let bound = "---\nkind: ClusterRoleBinding\nmetadata: {name: jane}\nroleRef: {kind: ClusterRole, name: olm.og.old.admin-x}\n";
@@ -231,7 +231,7 @@ fn unknown_objects_are_not_reported_as_missing() {
     let now = NOW.parse().unwrap();
     let all = lint(&world, &Known::everything(), now);
     assert_eq!(
-        told(&all.problems),
+        summaries(&all.problems),
         [
             "OG018 warning ClusterServiceVersion/field/tulip.v1",
             "OG008 warning OperatorGroup/garden/all",
@@ -241,7 +241,7 @@ fn unknown_objects_are_not_reported_as_missing() {
     assert_eq!(all.unchecked, []);
     let of_files = lint(&world, &Known::of_files(&world), now);
     assert_eq!(
-        told(&of_files.problems),
+        summaries(&of_files.problems),
         ["OG018 warning ClusterServiceVersion/field/tulip.v1"],
         "its namespace is in the files"
     );

@@ -40,20 +40,20 @@ fn linted(text: &str) -> Linted {
 }
 
 /// Formats each finding as `OG001 error OperatorGroup/garden/all`.
-fn told(problems: &[Problem]) -> Vec<String> {
+fn summaries(problems: &[Problem]) -> Vec<String> {
     let line = |p: &Problem| format!("{} {} {}", p.rule.code, p.severity, p.object);
     problems.iter().map(line).collect()
 }
 
 fn found(text: &str) -> Vec<String> {
-    told(&linted(text).problems)
+    summaries(&linted(text).problems)
 }
 
 /// Returns the only finding.
 #[track_caller]
 fn only(text: &str) -> Problem {
     let mut problems = linted(text).problems;
-    assert_eq!(problems.len(), 1, "{:?}", told(&problems));
+    assert_eq!(problems.len(), 1, "{:?}", summaries(&problems));
     problems.remove(0)
 }
 

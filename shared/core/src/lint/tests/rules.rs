@@ -45,7 +45,7 @@ fn of_several_groups_the_one_in_use_is_kept() {
     let named = ROSE.replace("namespace: garden}", "namespace: garden, annotations: {olm.operatorGroup: two}}");
     let both = all_of(&[&group("one", "{}"), &group("two", "{}")]);
     let problem = only(&all_of(&[&both, &named]));
-    assert_eq!(told(std::slice::from_ref(&problem)), ["OG001 error OperatorGroup/garden/one"]);
+    assert_eq!(summaries(std::slice::from_ref(&problem)), ["OG001 error OperatorGroup/garden/one"]);
     assert_eq!(command(&problem), "kubectl delete operatorgroup.operators.coreos.com one -n garden");
     assert!(!fix(&problem).is_safe, "which one is intended is unknown");
     assert_eq!(found(&all_of(&[&both, ROSE])), ["OG001 error OperatorGroup/garden/two"], "by name");
@@ -73,7 +73,7 @@ fn untrusted_names_are_quoted_in_commands() {
 #[test]
 fn operators_need_a_group() {
     let problem = only(ROSE);
-    assert_eq!(told(std::slice::from_ref(&problem)), ["OG002 error Namespace/garden"]);
+    assert_eq!(summaries(std::slice::from_ref(&problem)), ["OG002 error Namespace/garden"]);
     assert!(fix(&problem).manifest().unwrap().contains("- garden"), "{:?}", fix(&problem).manifest());
     let everywhere = only(&rose(&["AllNamespaces"]));
     assert!(fix(&everywhere).manifest().unwrap().contains("spec: {}"));
@@ -119,7 +119,7 @@ fn fields_that_the_api_server_would_refuse_are_reported() {
     let written = "{targetNamespaces: [garden], selector: {matchLabels: {team: roses}}, staticProvidedAPIs: true}";
     for spec in [written, "null", "{targetNamespaces: null}"] {
         let problems = linted(&all_of(&[GARDEN, &group("all", spec)])).problems;
-        assert!(problems.iter().all(|p| p.rule.code != "OG022"), "{spec}: {:?}", told(&problems));
+        assert!(problems.iter().all(|p| p.rule.code != "OG022"), "{spec}: {:?}", summaries(&problems));
     }
 }
 
@@ -184,7 +184,7 @@ fn targets_that_are_supported_only_by_inference_are_reported() {
     let group = group("all", "{targetNamespaces: [field]}");
     let csv = rose(&["MultiNamespace"]);
     let problem = only(&all_of(&[GARDEN, &group, &csv]));
-    assert_eq!(told(std::slice::from_ref(&problem)), ["OG003 info ClusterServiceVersion/garden/rose.v1"]);
+    assert_eq!(summaries(std::slice::from_ref(&problem)), ["OG003 info ClusterServiceVersion/garden/rose.v1"]);
     assert!(problem.message.contains("OLM's own controllers do not infer modes"), "{}", problem.message);
     let refused = format!("{csv}status: {{phase: Failed, reason: UnsupportedOperatorGroup}}\n");
     assert_eq!(
@@ -239,10 +239,10 @@ fn invalid_targets_are_reported() {
 fn targets_in_addition_to_a_selector_are_reported() {
     let case = |spec: &str| linted(&all_of(&[GARDEN, ROSE, &group("all", spec)])).problems;
     let problems = case("{targetNamespaces: [field], selector: {matchLabels: {team: roses}}}");
-    assert_eq!(told(&problems), ["OG006 warning OperatorGroup/garden/all"]);
+    assert_eq!(summaries(&problems), ["OG006 warning OperatorGroup/garden/all"]);
     assert!(fix(&problems[0]).is_safe);
     assert!(command(&problems[0]).ends_with(r#"-p '{"spec":{"selector":null}}'"#));
-    assert_eq!(told(&case("{targetNamespaces: [field], selector: {}}")), [""; 0], "an empty one selects nothing");
+    assert_eq!(summaries(&case("{targetNamespaces: [field], selector: {}}")), [""; 0], "an empty one selects nothing");
 }
 
 #[test]
@@ -262,9 +262,9 @@ fn selectors_without_matches_are_reported() {
 #[test]
 fn missing_target_namespaces_are_reported() {
     let case = |spec: &str| linted(&all_of(&[GARDEN, ROSE, &group("all", spec)])).problems;
-    assert_eq!(told(&case("{targetNamespaces: [field, garden]}")), [""; 0]);
+    assert_eq!(summaries(&case("{targetNamespaces: [field, garden]}")), [""; 0]);
     let missing = case("{targetNamespaces: [filed, garden]}");
-    assert_eq!(told(&missing), ["OG008 warning OperatorGroup/garden/all"]);
+    assert_eq!(summaries(&missing), ["OG008 warning OperatorGroup/garden/all"]);
     assert!(command(&missing[0]).contains(r#"["field","garden"]"#), "nearly the same name: {}", command(&missing[0]));
     let unlike = case("{targetNamespaces: [meadow]}");
     assert_eq!(unlike[0].message, "target namespace meadow does not exist");
@@ -295,7 +295,7 @@ fn groups_that_provide_the_same_apis_are_reported() {
     let case = |own: &str, rival: &str| linted(&all_of(&[GARDEN, ROSE, &group("all", own), rival])).problems;
     const API: &str = "Rose.v1.example.com";
     let clash = case("{targetNamespaces: [field]}", &rival("{targetNamespaces: [field]}", API));
-    assert_eq!(told(&clash), ["OG009 error OperatorGroup/garden/all"]);
+    assert_eq!(summaries(&clash), ["OG009 error OperatorGroup/garden/all"]);
     assert_eq!(
         clash[0].message,
         "OperatorGroup park/rival also provides Rose.v1.example.com to namespace field: that group was first, so \
@@ -308,7 +308,7 @@ fn groups_that_provide_the_same_apis_are_reported() {
     );
     let unclaimed = case("{targetNamespaces: [field]}", &rival("{}", ""));
     assert_eq!(
-        told(&unclaimed),
+        summaries(&unclaimed),
         ["OG009 error OperatorGroup/park/rival"],
         "by name, as it is unknown which one was first"
     );
@@ -318,12 +318,15 @@ fn groups_that_provide_the_same_apis_are_reported() {
         unclaimed[0].message
     );
     let own = case("{targetNamespaces: [field]}", &rival("{targetNamespaces: [garden]}", ""));
-    assert_eq!(told(&own), ["OG009 error OperatorGroup/park/rival"], "the group's own namespace counts");
-    assert_eq!(told(&case("{targetNamespaces: [garden]}", &rival("{targetNamespaces: [park]}", API))), [""; 0]);
+    assert_eq!(summaries(&own), ["OG009 error OperatorGroup/park/rival"], "the group's own namespace counts");
+    assert_eq!(summaries(&case("{targetNamespaces: [garden]}", &rival("{targetNamespaces: [park]}", API))), [""; 0]);
     let other_version = rival("{}", API).replace("version: v1", "version: v2").replace(".v1.", ".v2.");
-    assert_eq!(told(&case("{targetNamespaces: [field]}", &other_version)), [""; 0]);
+    assert_eq!(summaries(&case("{targetNamespaces: [field]}", &other_version)), [""; 0]);
     let unfit = rival("{}", "").replace("AllNamespaces", "Other");
-    assert_eq!(told(&case("{targetNamespaces: [field]}", &unfit)), ["OG003 error ClusterServiceVersion/park/rose.v1"]);
+    assert_eq!(
+        summaries(&case("{targetNamespaces: [field]}", &unfit)),
+        ["OG003 error ClusterServiceVersion/park/rose.v1"]
+    );
 }
 
 #[test]
@@ -355,10 +358,10 @@ fn static_groups_that_lack_an_api_of_a_member_are_reported() {
         .problems
     };
     let lacks = case("Tulip.v1.example.com");
-    assert_eq!(told(&lacks), ["OG010 error ClusterServiceVersion/garden/rose.v1"]);
+    assert_eq!(summaries(&lacks), ["OG010 error ClusterServiceVersion/garden/rose.v1"]);
     assert!(command(&lacks[0]).contains("Rose.v1.example.com,Tulip.v1.example.com"), "{}", command(&lacks[0]));
     assert!(!fix(&lacks[0]).is_safe);
-    assert_eq!(told(&case("Rose.v1.example.com, Tulip.v1.example.com")), [""; 0]);
+    assert_eq!(summaries(&case("Rose.v1.example.com, Tulip.v1.example.com")), [""; 0]);
 }
 
 #[test]
@@ -426,6 +429,7 @@ fn missing_rights_of_service_accounts_are_reported() {
          create clusterroles.rbac.authorization.k8s.io in the cluster, create deployments.apps in namespace garden, \
          create roles.rbac.authorization.k8s.io in namespace garden and grant get pods in namespace garden"
     );
+    assert_eq!(fix(&problem).what, "grant it these permissions, if it is intended to install them");
     let manifest = fix(&problem).manifest().unwrap();
     for part in ["kind: Role\n", "kind: ClusterRole\n", "name: garden-installer-installs", "- deployments", "- pods"] {
         assert!(manifest.contains(part), "{part}: {manifest}");
@@ -433,7 +437,7 @@ fn missing_rights_of_service_accounts_are_reported() {
     // The proposed roles are sufficient.
     let applied = world(&all_of(&[&text, "---", &manifest]));
     let again = lint(&applied, &Known::everything(), NOW.parse().unwrap());
-    assert_eq!(told(&again.problems), [""; 0]);
+    assert_eq!(summaries(&again.problems), [""; 0]);
     // Rules of a previously applied role are preserved.
     let role = "---\nkind: Role\nmetadata: {name: installer-installs, namespace: garden}\nrules: [{apiGroups: [''], resources: [secrets], verbs: [get]}]\n";
     let manifest = fix(&only(&all_of(&[&text, role]))).manifest().unwrap();

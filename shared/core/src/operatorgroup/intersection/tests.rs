@@ -35,7 +35,7 @@ fn csv(namespace: &str, kinds: &[&str]) -> Value {
 }
 
 /// Returns the shared namespaces of pairs, identified by their groups' namespaces.
-fn told(intersections: &Intersections<'_>) -> Vec<(String, Option<Vec<String>>)> {
+fn summaries(intersections: &Intersections<'_>) -> Vec<(String, Option<Vec<String>>)> {
     let name = |at: usize| intersections.scopes()[at].group.namespace();
     let pair = |pair: Pair| {
         let shared = intersections.shared(pair);
@@ -72,13 +72,13 @@ fn targets_and_the_own_namespace_are_compared() {
         ("d-e", some(&["e", "unknown", "x"])),
     ];
     let expected: Vec<_> = expected.into_iter().map(|(pair, shared)| (pair.to_owned(), shared)).collect();
-    assert_eq!(told(&Intersections::from_world(&reader)), expected);
+    assert_eq!(summaries(&Intersections::from_world(&reader)), expected);
 }
 
 #[test]
 fn two_global_groups_share_everything() {
     let world = world([group("a", &json!({}), "", ""), group("b", &json!({"selector": {}}), "", "")]);
-    assert_eq!(told(&Intersections::from_world(&Reader::new(&world))), [("a-b".to_owned(), None)]);
+    assert_eq!(summaries(&Intersections::from_world(&Reader::new(&world))), [("a-b".to_owned(), None)]);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn apis_are_claimed_by_annotations_and_by_members() {
     assert_eq!(intersections.contested(ab).join(" "), "Rose.v1.x.io Tulip.v1.x.io");
     assert_eq!(intersections.holder(ab, "Rose.v1.x.io"), Holder::One(0));
     assert_eq!(intersections.holder(ab, "Tulip.v1.x.io"), Holder::Both);
-    assert_eq!(intersections.holder(bc, "Lily.v1.x.io"), Holder::Nobody);
+    assert_eq!(intersections.holder(bc, "Lily.v1.x.io"), Holder::None);
     assert_eq!((intersections.first(ab), intersections.first(bc)), (Some(0), Some(1)));
     assert_eq!(intersections.first(Pair::new(3, 0)), None, "created at the same time");
     assert_eq!((intersections.find("c", "og"), intersections.find("c", "other")), (Some(2), None));

@@ -11,11 +11,23 @@ use crate::api::object::name;
 use crate::api::status::Status;
 use crate::structural::{blocks_rules, has_rules, problems};
 
+/// Returns the problems of a CustomResourceDefinition in `v1`: `FIELD: PROBLEM` each.
+pub fn definition_problems(crd: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    crd::problems(crd, &mut found);
+    found
+}
+
 /// Refuses an invalid new object.
 pub(super) fn on_create(kind: &ResourceKind, version: &KindVersion, object: &Value) -> Result<(), Status> {
+    refusal(kind, object, problems_on_create(kind, version, object))
+}
+
+/// Returns the problems of a new object.
+pub(super) fn problems_on_create(kind: &ResourceKind, version: &KindVersion, object: &Value) -> Vec<String> {
     let mut found = metadata::problems(kind, object);
     found.extend(content(kind, version, object));
-    refusal(kind, object, found)
+    found
 }
 
 /// Refuses an object that is invalid or may not replace the stored one.

@@ -80,6 +80,7 @@ fn bundle(package: &str, version: &str, replaces: &str, needs: &str) -> BundleMe
         content: Some(Content::pack(&BundleContent {
             objects: [csv_json.clone(), crd.to_string().into()].into(),
             csv_json,
+            ..BundleContent::default()
         })),
         ..BundleMessage::default()
     }

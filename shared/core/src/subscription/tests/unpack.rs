@@ -9,6 +9,7 @@ use super::*;
 use crate::bundle::{BundleImage, Unpacked, Unpacking};
 use crate::plan::Question;
 use crate::settings::CatalogPods;
+use crate::unpack::PLAIN_DISABLED;
 
 const IMAGE: &str = "registry.example.com/rose-bundle:1.0.0";
 
@@ -25,7 +26,11 @@ fn rose() -> (BundleMessage, BundleContent) {
 
 /// A cluster with a Subscription to a bundle in an image.
 fn subscribed(unpacked: Unpacked) -> Simulation {
-    let mut simulation = cluster(catalog(vec![rose().0]));
+    subscribed_with(unpacked, Settings::default())
+}
+
+fn subscribed_with(unpacked: Unpacked, settings: Settings) -> Simulation {
+    let mut simulation = cluster_with(catalog(vec![rose().0]), settings);
     simulation.give_bundle(IMAGE, unpacked);
     simulation.apply(subscription("rose", "Automatic", "")).unwrap();
     simulation
@@ -270,7 +275,7 @@ fn changed_pull_secrets_are_tried_at_once() {
 #[test]
 fn an_image_must_contain_the_bundle_of_the_catalog() {
     let other = in_image(bundle("rose", "2.0.0", "", ""), IMAGE).1;
-    let bad = BundleContent { csv_json: "{}".into(), objects: [].into() };
+    let bad = BundleContent { csv_json: "{}".into(), ..BundleContent::default() };
     for (content, words) in [
         (other, "it holds rose.v2.0.0, where its catalog says rose.v1.0.0"),
         (bad, "failed to turn bundle into steps: bundle CSV  missing APIVersion"),
@@ -286,6 +291,21 @@ fn an_image_must_contain_the_bundle_of_the_catalog() {
         pass(&mut simulation, 6);
         assert!(story(&simulation).starts_with("rose.v1.0.0 Succeeded"), "{}", story(&simulation));
     }
+}
+
+#[test]
+fn a_plain_bundle_needs_the_feature() {
+    let plain = BundleContent { is_plain: true, ..rose().1 };
+    let mut simulation = subscribed(Unpacked::Content(plain.clone()));
+    pass(&mut simulation, 12);
+    assert!(story(&simulation).starts_with("rose.v1.0.0 Succeeded"), "{}", story(&simulation));
+    let settings = Settings { plain_bundles: false, ..Settings::default() };
+    let mut simulation = subscribed_with(Unpacked::Content(plain), settings);
+    pass(&mut simulation, 12);
+    assert_eq!(
+        said(&simulation, "BundleUnpackFailed"),
+        format!("ErrorPreventedUnpacking: Bundle unpacking failed - image {IMAGE}: {PLAIN_DISABLED}")
+    );
 }
 
 /// Adds a ConfigMap that makes a bundle so large that etcd would reject an InstallPlan with it.

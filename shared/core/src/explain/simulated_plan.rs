@@ -41,7 +41,7 @@ pub(super) struct Offered {
 }
 
 /// The simulation of a plan.
-pub(super) struct Trial {
+pub(super) struct SimulatedPlan {
     pub(super) namespace: String,
     /// The Subscription in question, if there is one.
     pub(super) subscription: Option<String>,
@@ -61,7 +61,7 @@ pub(super) struct Trial {
     pub(super) refusals: BTreeMap<ObjectRef, Status>,
 }
 
-impl Trial {
+impl SimulatedPlan {
     /// Simulates a plan; without a name, nothing is executed.
     pub(super) fn of_plan(
         before: &Simulation,
@@ -73,7 +73,7 @@ impl Trial {
         before.take_happenings();
         before.take_refusals();
         let plan = name.and_then(|name| before.api().find(OLM, "InstallPlan", namespace, name)).cloned();
-        let mut trial = Self {
+        let mut simulated = Self {
             namespace: namespace.to_owned(),
             subscription: subscription.map(str::to_owned),
             wanted: None,
@@ -84,8 +84,8 @@ impl Trial {
             happenings: Vec::new(),
             refusals: BTreeMap::new(),
         };
-        trial.run();
-        trial
+        simulated.run();
+        simulated
     }
 
     /// Simulates the open plan of a Subscription, if there is one.
@@ -230,15 +230,15 @@ pub(super) fn manifest(step: &Value) -> Option<Value> {
 }
 
 /// Reports whether deleting the plan and these Subscriptions would lead to a new plan without the ClusterServiceVersion.
-pub(super) fn helps(trial: &Trial, subscriptions: &[String], without: &str) -> bool {
-    let mut simulation = trial.before.clone();
+pub(super) fn helps(simulated: &SimulatedPlan, subscriptions: &[String], without: &str) -> bool {
+    let mut simulation = simulated.before.clone();
     for name in subscriptions {
         // A Subscription that does not exist needs no deletion.
-        let _ = simulation.delete(&reference("Subscription", &trial.namespace, name));
+        let _ = simulation.delete(&reference("Subscription", &simulated.namespace, name));
     }
-    let _ = simulation.delete(&reference("InstallPlan", &trial.namespace, object::name(&trial.plan)));
+    let _ = simulation.delete(&reference("InstallPlan", &simulated.namespace, object::name(&simulated.plan)));
     simulation.settle(REPAIR);
-    let mut plans = simulation.api().list(OLM, "InstallPlan", Some(&trial.namespace));
+    let mut plans = simulation.api().list(OLM, "InstallPlan", Some(&simulated.namespace));
     plans.any(|plan| {
         let csvs = object::list(plan, &["spec", "clusterServiceVersionNames"]);
         let waits = InstallPlan::new(plan).phase() == Phase::RequiresApproval;
@@ -253,33 +253,33 @@ fn approve(simulation: &mut Simulation, namespace: &str, plan: &str) {
 }
 
 /// Returns the plans that follow this one, until one needs approval.
-pub(super) fn afterwards(trial: &Trial, copy: &ClusterCopy) -> Vec<Next> {
-    if trial.phase() != "Complete" {
+pub(super) fn afterwards(simulated: &SimulatedPlan, copy: &ClusterCopy) -> Vec<Next> {
+    if simulated.phase() != "Complete" {
         return Vec::new();
     }
-    let mut simulation = trial.after.clone();
-    let mut seen: BTreeSet<String> = BTreeSet::from([object::name(&trial.plan).to_owned()]);
-    let known = trial.before.api().list(OLM, "InstallPlan", Some(&trial.namespace));
-    seen.extend(known.map(|plan| object::name(plan).to_owned()));
-    let manual = trial.subscriptions().any(|s| {
+    let mut simulation = simulated.after.clone();
+    let mut visited: BTreeSet<String> = BTreeSet::from([object::name(&simulated.plan).to_owned()]);
+    let known = simulated.before.api().list(OLM, "InstallPlan", Some(&simulated.namespace));
+    visited.extend(known.map(|plan| object::name(plan).to_owned()));
+    let manual = simulated.subscriptions().any(|s| {
         let key = (object::namespace(s).to_owned(), object::name(s).to_owned());
         copy.approvals.get(&key).is_some_and(|approval| approval == "Manual")
     });
     let mut next = Vec::new();
     while next.len() < LOOKED_AHEAD {
-        let plans = simulation.api().list(OLM, "InstallPlan", Some(&trial.namespace));
-        let new = plans.filter(|plan| !seen.contains(object::name(plan))).map(|plan| {
+        let plans = simulation.api().list(OLM, "InstallPlan", Some(&simulated.namespace));
+        let new = plans.filter(|plan| !visited.contains(object::name(plan))).map(|plan| {
             let csvs = InstallPlan::new(plan).csv_names();
             let csvs = csvs.map(str::to_owned).collect();
             (object::name(plan).to_owned(), Next { csvs, needs_approval: manual })
         });
         let Some((name, plan)) = new.collect::<Vec<_>>().into_iter().next() else { break };
         next.push(plan);
-        seen.insert(name.clone());
+        visited.insert(name.clone());
         if manual {
             break;
         }
-        approve(&mut simulation, &trial.namespace, &name);
+        approve(&mut simulation, &simulated.namespace, &name);
         simulation.settle(AFTER);
         simulation.take_happenings();
         simulation.take_refusals();

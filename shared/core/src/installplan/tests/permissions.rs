@@ -1,4 +1,4 @@
-//! Tests of plans that are executed with the rights of a ServiceAccount.
+//! Tests of plans that are executed with the permissions of a ServiceAccount.
 
 use super::*;
 use crate::plan::Account;
@@ -62,7 +62,16 @@ fn all_missing_rights_are_reported_at_once() {
         let plan = plan(world, at(0));
         assert!(matches!(plan.reasons[0], Reason::InstallPlanRetries { fails_at: None, .. }), "{plan:?}");
         plan.reasons.into_iter().find_map(|r| match r {
-            Reason::RightsMissing { rights, .. } => Some(rights),
+            Reason::RightsMissing { ref rights, .. } => {
+                let hint = r.hint().unwrap();
+                assert!(
+                    hint.starts_with("bind the ServiceAccount to a Role or ClusterRole with these permissions"),
+                    "{hint}"
+                );
+                let command = "kubectl auth can-i --list --as system:serviceaccount:garden:gardener";
+                assert!(hint.ends_with(command), "{hint}");
+                Some(rights.clone())
+            }
             _ => None,
         })
     };
@@ -72,7 +81,7 @@ fn all_missing_rights_are_reported_at_once() {
     );
     let role = "create roles.rbac.authorization.k8s.io in namespace garden";
     assert_eq!(missing(&world).unwrap(), [csv, class, role]);
-    // Rights in the namespace do not apply to cluster-scoped objects.
+    // Permissions in the namespace do not apply to cluster-scoped objects.
     for (kind, namespace) in [("Role", "garden"), ("ClusterRole", "")] {
         let rules = json!([{ "apiGroups": ["*"], "resources": ["*"], "verbs": ["create"] }]);
         let metadata = json!({ "name": "all", "namespace": namespace });

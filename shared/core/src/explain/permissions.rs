@@ -1,12 +1,12 @@
-//! The rights that accounts gain and lose.
+//! The permissions that accounts gain and lose.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use super::escalations::{Holder, Own, escalations};
-use super::trial::Trial;
-use super::{Escalation, Rbac, Right};
+use super::simulated_plan::SimulatedPlan;
+use super::{Escalation, Permission, Rbac};
 use crate::api::cluster_service_version::Csv;
 use crate::api::kinds::RBAC;
 use crate::api::labels;
@@ -14,44 +14,45 @@ use crate::api::object;
 use crate::rbac::{Granted, InvalidRule, Work};
 use crate::sim::{ApiServer, Simulation, WatchEvent};
 
-/// Built-in roles of Kubernetes that OLM binds, and that grant no privileged rights: kind, namespace, name. Files may lack them.
+/// Built-in roles of Kubernetes that OLM binds, and that grant no privileged permissions: kind, namespace, name. Files may lack them.
 const STOCK: [(&str, &str, &str); 2] = [
     ("ClusterRole", "", "system:auth-delegator"),
     ("Role", "kube-system", "extension-apiserver-authentication-reader"),
 ];
 
-/// Returns the rights that are gained and lost.
-pub(super) fn changes(trial: &Trial) -> Rbac {
-    let changed = Changed::from_trial(trial);
-    let adopted = adopted(trial);
+/// Returns the permissions that are gained and lost.
+pub(super) fn changes(simulated: &SimulatedPlan) -> Rbac {
+    let changed = Changed::from_plan(simulated);
+    let adopted = adopted(simulated);
     if changed.0.is_empty() && adopted.is_empty() {
         return Rbac::default();
     }
-    let own = Own::from_trial(trial);
-    let [before, after] = [&trial.before, &trial.after].map(Simulation::api);
+    let own = Own::from_plan(simulated);
+    let [before, after] = [&simulated.before, &simulated.after].map(Simulation::api);
     let mut accounts: BTreeSet<String> = [before, after].into_iter().flat_map(|api| changed.accounts(api)).collect();
     accounts.extend(adopted.iter().cloned());
     let [mut old, new] = [before, after].map(|api| grants(api, &accounts));
     let lost = difference(&old, &new);
-    // For an operator that starts to use an existing account, all of its rights are new.
+    // For an operator that starts to use an existing account, all of its permissions are new.
     old.retain(|(account, _), _| !adopted.contains(account));
     let mut gained = difference(&new, &old);
-    for right in &mut gained {
-        let is_aggregate = right.role.strip_prefix("ClusterRole ").is_some_and(|name| is_aggregate(after, name));
-        let plain = escalations(right, &own, Holder::Account);
-        let people = if is_aggregate { escalations(right, &own, Holder::Aggregate) } else { plain.clone() };
+    for permission in &mut gained {
+        let is_aggregate = permission.role.strip_prefix("ClusterRole ").is_some_and(|name| is_aggregate(after, name));
+        let plain = escalations(permission, &own, Holder::Account);
+        let people = if is_aggregate { escalations(permission, &own, Holder::Aggregate) } else { plain.clone() };
         // OLM's own part of such a role does not count as a wildcard.
-        right.escalations = plain.into_iter().filter(|e| *e != Escalation::Wildcard || people.contains(e)).collect();
+        permission.escalations =
+            plain.into_iter().filter(|e| *e != Escalation::Wildcard || people.contains(e)).collect();
     }
     gained.extend(changed.of_people(before, after, &own));
     gained.sort();
-    let escalates = gained.iter().any(|right| !right.escalations.is_empty());
+    let escalates = gained.iter().any(|permission| !permission.escalations.is_empty());
     Rbac { escalates, gained, lost, aggregated: changed.aggregated(before, after) }
 }
 
-/// Returns the ServiceAccounts that the plan's operators use and the replaced operators did not. The operators gain all of their rights,
-/// including those that were granted by others.
-fn adopted(trial: &Trial) -> BTreeSet<String> {
+/// Returns the ServiceAccounts that the plan's operators use and the replaced operators did not. The operators gain all of their
+/// permissions, including those that were granted by others.
+fn adopted(simulated: &SimulatedPlan) -> BTreeSet<String> {
     let of = |csv: &Value| -> BTreeSet<String> {
         let deployments = Csv::new(csv).deployments().iter();
         let named = deployments.map(|deployment| {
@@ -59,10 +60,10 @@ fn adopted(trial: &Trial) -> BTreeSet<String> {
             let account = ["serviceAccountName", "serviceAccount"].map(|key| object::text(pod, &[key]));
             account.into_iter().find(|name| !name.is_empty()).unwrap_or("default")
         });
-        named.map(|name| format!("{}/{name}", trial.namespace)).collect()
+        named.map(|name| format!("{}/{name}", simulated.namespace)).collect()
     };
     let mut adopted = BTreeSet::new();
-    for (new, old) in trial.operators() {
+    for (new, old) in simulated.operators() {
         let known = old.map(&of).unwrap_or_default();
         adopted.extend(of(&new).into_iter().filter(|account| !known.contains(account)));
     }
@@ -77,8 +78,8 @@ fn is_aggregate(api: &ApiServer, name: &str) -> bool {
 struct Changed(BTreeSet<(String, String, String)>);
 
 impl Changed {
-    fn from_trial(trial: &Trial) -> Self {
-        let objects = trial.happenings.iter().map(|happening| match &happening.change {
+    fn from_plan(simulated: &SimulatedPlan) -> Self {
+        let objects = simulated.happenings.iter().map(|happening| match &happening.change {
             WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => object,
         });
         let of_rbac = objects.filter(|o| object::gvk(o).group == RBAC);
@@ -93,7 +94,7 @@ impl Changed {
         self.0.contains(&(kind.to_owned(), namespace.to_owned(), name.to_owned()))
     }
 
-    /// Returns the accounts whose rights may have changed.
+    /// Returns the accounts whose permissions may have changed.
     fn accounts(&self, api: &ApiServer) -> BTreeSet<String> {
         let mut accounts = BTreeSet::new();
         for binding in bindings(api) {
@@ -107,10 +108,10 @@ impl Changed {
         accounts
     }
 
-    /// Returns the privileged rights that subjects gain through aggregated ClusterRoles.
-    fn of_people(&self, before: &ApiServer, after: &ApiServer, own: &Own) -> Vec<Right> {
+    /// Returns the privileged permissions that subjects gain through aggregated ClusterRoles.
+    fn of_people(&self, before: &ApiServer, after: &ApiServer, own: &Own) -> Vec<Permission> {
         let names = self.0.iter().filter(|(kind, ..)| kind == "ClusterRole").map(|(_, _, name)| name);
-        let mut rights = Vec::new();
+        let mut permissions = Vec::new();
         for name in names.filter(|name| is_aggregate(after, name)) {
             let rules = |api: &'_ ApiServer| {
                 let role = api.find(RBAC, "ClusterRole", "", name);
@@ -120,14 +121,14 @@ impl Changed {
             let granted = Granted::from_rules(old.iter().collect());
             for part in new.iter().flat_map(|rule| uncovered(rule, &granted)) {
                 let role = format!("ClusterRole {name}");
-                let right = Right { account: role.clone(), role, ..part };
-                let escalations = escalations(&right, own, Holder::Aggregate);
+                let permission = Permission { account: role.clone(), role, ..part };
+                let escalations = escalations(&permission, own, Holder::Aggregate);
                 if !escalations.is_empty() {
-                    rights.push(Right { escalations, ..right });
+                    permissions.push(Permission { escalations, ..permission });
                 }
             }
         }
-        rights
+        permissions
     }
 
     /// Returns the changed ClusterRoles that are intended for users.
@@ -151,7 +152,7 @@ fn bindings(api: &ApiServer) -> impl Iterator<Item = &Value> {
     api.list(RBAC, "ClusterRoleBinding", None).chain(api.list(RBAC, "RoleBinding", None))
 }
 
-/// Returns the subjects of a binding, in the format of [`Right::account`].
+/// Returns the subjects of a binding, in the format of [`Permission::account`].
 fn subjects(binding: &Value) -> Vec<String> {
     let subject = |s: &Value| {
         let [kind, name] = ["kind", "name"].map(|key| object::text(s, &[key]));
@@ -229,9 +230,9 @@ fn is_of_olm(rule: &Value) -> bool {
         && of("verbs") == ["get", "update", "patch"]
 }
 
-/// Returns the rights in `new` that `old` does not grant.
-fn difference(new: &Of<'_>, old: &Of<'_>) -> Vec<Right> {
-    let mut rights = BTreeSet::new();
+/// Returns the permissions in `new` that `old` does not grant.
+fn difference(new: &Of<'_>, old: &Of<'_>) -> Vec<Permission> {
+    let mut permissions = BTreeSet::new();
     for ((account, scope), grants) in new {
         let known = [Some(scope), scope.is_some().then_some(&None)].into_iter().flatten();
         let known = known.filter_map(|scope| old.get(&(account.clone(), scope.clone())));
@@ -239,8 +240,9 @@ fn difference(new: &Of<'_>, old: &Of<'_>) -> Vec<Right> {
             Granted::from_rules(known.flat_map(|grants| grants.rules.iter().map(|(rule, _)| *rule)).collect());
         for (rule, role) in &grants.rules {
             for part in uncovered(rule, &granted) {
-                let right = Right { account: account.clone(), namespace: scope.clone(), role: role.clone(), ..part };
-                rights.insert(right);
+                let permission =
+                    Permission { account: account.clone(), namespace: scope.clone(), role: role.clone(), ..part };
+                permissions.insert(permission);
             }
         }
         let was_unknown = |role: &String| {
@@ -249,21 +251,25 @@ fn difference(new: &Of<'_>, old: &Of<'_>) -> Vec<Right> {
             known.any(|grants| grants.unknown.contains(role))
         };
         for role in grants.unknown.iter().filter(|role| !was_unknown(role)).chain(&grants.vast) {
-            let right =
-                Right { account: account.clone(), namespace: scope.clone(), role: role.clone(), ..Right::default() };
-            rights.insert(right);
+            let permission = Permission {
+                account: account.clone(),
+                namespace: scope.clone(),
+                role: role.clone(),
+                ..Permission::default()
+            };
+            permissions.insert(permission);
         }
     }
-    once(rights.into_iter().collect())
+    once(permissions.into_iter().collect())
 }
 
-/// Removes rights that other rights of the same account cover, in the same namespace or cluster-wide. Of two equivalent rights the first is
-/// retained.
-fn once(rights: Vec<Right>) -> Vec<Right> {
-    let rules: Vec<Value> = rights.iter().map(as_rule).collect();
+/// Removes permissions that other permissions of the same account cover, in the same namespace or cluster-wide. Of two equivalent
+/// permissions the first is retained.
+fn once(permissions: Vec<Permission>) -> Vec<Permission> {
+    let rules: Vec<Value> = permissions.iter().map(as_rule).collect();
     let mut places: BTreeMap<(&str, Option<&str>), Vec<usize>> = BTreeMap::new();
-    for (place, right) in rights.iter().enumerate() {
-        places.entry((&right.account, right.namespace.as_deref())).or_default().push(place);
+    for (place, permission) in permissions.iter().enumerate() {
+        places.entry((&permission.account, permission.namespace.as_deref())).or_default().push(place);
     }
     let work = Work::default();
     let granted: BTreeMap<_, _> = places
@@ -273,24 +279,25 @@ fn once(rights: Vec<Right>) -> Vec<Right> {
         })
         .collect();
     let covering = |place: usize| -> Vec<usize> {
-        let Right { account, namespace, .. } = &rights[place];
+        let Permission { account, namespace, .. } = &permissions[place];
         let scopes = [Some(namespace.as_deref()), namespace.as_ref().map(|_| None)].into_iter().flatten();
         let found = scopes.filter_map(|scope| {
             let of = (account.as_str(), scope);
-            // If there is too much to evaluate, all rights are retained.
+            // If there is too much to evaluate, all permissions are retained.
             let found = granted.get(&of)?.granting(&rules[place]).unwrap_or_default();
             Some(found.into_iter().map(|found| places[&of][found]).collect::<Vec<_>>())
         });
         found.flatten().filter(|other| *other != place).collect()
     };
-    let covered: Vec<Vec<usize>> = (0..rights.len()).map(covering).collect();
-    let is_said = |place: usize| covered[place].iter().any(|other| *other < place || !covered[*other].contains(&place));
-    let kept: Vec<bool> = (0..rights.len()).map(|place| !is_said(place)).collect();
-    rights.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(right, _)| right).collect()
+    let covered: Vec<Vec<usize>> = (0..permissions.len()).map(covering).collect();
+    let is_covered =
+        |place: usize| covered[place].iter().any(|other| *other < place || !covered[*other].contains(&place));
+    let kept: Vec<bool> = (0..permissions.len()).map(|place| !is_covered(place)).collect();
+    permissions.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(permission, _)| permission).collect()
 }
 
-fn as_rule(right: &Right) -> Value {
-    let Right { api_groups, resources, resource_names, non_resource_urls, verbs, .. } = right;
+fn as_rule(permission: &Permission) -> Value {
+    let Permission { api_groups, resources, resource_names, non_resource_urls, verbs, .. } = permission;
     json!({
         "verbs": verbs, "apiGroups": api_groups, "resources": resources, "resourceNames": resource_names,
         "nonResourceURLs": non_resource_urls,
@@ -302,7 +309,7 @@ fn texts(rule: &Value, field: &str) -> Vec<String> {
 }
 
 /// Returns the parts of a rule that are not granted, grouped by new verbs.
-fn uncovered(rule: &Value, granted: &Granted<'_>) -> Vec<Right> {
+fn uncovered(rule: &Value, granted: &Granted<'_>) -> Vec<Permission> {
     let [verbs, groups, resources, names, urls] =
         ["verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs"].map(|field| texts(rule, field));
     // Invalid rules grant nothing. Rules that are too large to evaluate count as new.
@@ -311,24 +318,24 @@ fn uncovered(rule: &Value, granted: &Granted<'_>) -> Vec<Right> {
         Err(InvalidRule::TooMuch) => true,
         Err(InvalidRule::NoVerb | InvalidRule::ResourcesAndUrls) => false,
     };
-    let mut rights = Vec::new();
+    let mut permissions = Vec::new();
     // Most rules are unchanged.
     if granted.allows(rule) == Ok(true) {
-        return rights;
+        return permissions;
     }
     if [&verbs, &groups, &resources].iter().fold(1, |parts: usize, list| parts.saturating_mul(list.len())) > MOST_PARTS
     {
-        return vec![Right {
+        return vec![Permission {
             api_groups: groups,
             resources,
             resource_names: names,
             non_resource_urls: urls,
             verbs,
-            ..Right::default()
+            ..Permission::default()
         }];
     }
     if !urls.is_empty() && is_new(&json!({ "verbs": verbs, "nonResourceURLs": urls })) {
-        rights.push(Right { non_resource_urls: urls, verbs: verbs.clone(), ..Right::default() });
+        permissions.push(Permission { non_resource_urls: urls, verbs: verbs.clone(), ..Permission::default() });
     }
     // Groups resources by their new verbs, then API groups with the same resources.
     let mut parts: BTreeMap<BTreeMap<Vec<String>, Vec<String>>, Vec<String>> = BTreeMap::new();
@@ -349,16 +356,16 @@ fn uncovered(rule: &Value, granted: &Granted<'_>) -> Vec<Right> {
     }
     for (by_verbs, api_groups) in parts {
         for (verbs, resources) in by_verbs {
-            rights.push(Right {
+            permissions.push(Permission {
                 api_groups: api_groups.clone(),
                 resources,
                 resource_names: names.clone(),
                 verbs,
-                ..Right::default()
+                ..Permission::default()
             });
         }
     }
-    rights
+    permissions
 }
 
 #[cfg(test)]
@@ -394,37 +401,37 @@ mod tests {
     }
 
     #[test]
-    fn covered_rights_are_not_repeated() {
-        let right = |namespace: Option<&str>, resource: &str, role: &str| Right {
+    fn covered_permissions_are_not_repeated() {
+        let permission = |namespace: Option<&str>, resource: &str, role: &str| Permission {
             account: "garden/rose".to_owned(),
             namespace: namespace.map(str::to_owned),
             api_groups: vec![String::new()],
             resources: vec![resource.to_owned()],
             verbs: vec!["get".to_owned()],
             role: role.to_owned(),
-            ..Right::default()
+            ..Permission::default()
         };
-        let (pods, all) = (right(None, "pods", "a"), right(None, "*", "a"));
-        let here = right(Some("garden"), "pods", "a");
+        let (pods, all) = (permission(None, "pods", "a"), permission(None, "*", "a"));
+        let here = permission(Some("garden"), "pods", "a");
         assert_eq!(once(vec![all.clone(), pods.clone(), here.clone()]), [all]);
         assert_eq!(once(vec![here.clone(), pods.clone()]), std::slice::from_ref(&pods));
-        assert_eq!(once(vec![pods.clone(), right(None, "pods", "b")]), [pods], "the first is retained");
-        let others = [here, right(Some("field"), "pods", "a"), right(None, "secrets", "a")];
+        assert_eq!(once(vec![pods.clone(), permission(None, "pods", "b")]), [pods], "the first is retained");
+        let others = [here, permission(Some("field"), "pods", "a"), permission(None, "secrets", "a")];
         assert_eq!(once(others.to_vec()), others);
     }
 
     #[test]
-    fn only_new_rights_are_gained() {
+    fn only_new_permissions_are_gained() {
         let known =
             json!({ "apiGroups": ["", "apps"], "resources": ["pods", "deployments"], "verbs": ["get", "list"] });
         let wanted = json!({
             "apiGroups": ["", "apps"], "resources": ["pods", "secrets"], "verbs": ["get", "list", "delete"],
         });
         let gained = uncovered(&wanted, &Granted::from_rules(vec![&known]));
-        let told: Vec<_> =
+        let parts: Vec<_> =
             gained.iter().map(|r| (r.api_groups.join("+"), r.resources.join("+"), r.verbs.join("+"))).collect();
         let part = |a: &str, b: &str, c: &str| (a.to_owned(), b.to_owned(), c.to_owned());
-        assert_eq!(told, [part("+apps", "pods", "delete"), part("+apps", "secrets", "get+list+delete")]);
+        assert_eq!(parts, [part("+apps", "pods", "delete"), part("+apps", "secrets", "get+list+delete")]);
         assert!(uncovered(&known, &Granted::from_rules(vec![&known])).is_empty());
     }
 }

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::api::{labels, object};
+use super::{labels, object};
 
 /// A label selector.
 #[derive(Debug, PartialEq)]
-pub(super) struct Selector<'a> {
+pub(crate) struct LabelSelector<'a> {
     requirements: Vec<Requirement<'a>>,
 }
 
@@ -24,9 +24,13 @@ enum Operator<'a> {
     DoesNotExist,
 }
 
-impl<'a> Selector<'a> {
+impl<'a> LabelSelector<'a> {
     /// Reads a selector; `null` is an empty one.
-    pub(super) fn read(json: &'a Value) -> Result<Self, String> {
+    pub(crate) fn read(json: &'a Value) -> Result<Self, String> {
+        let given = object::at(json, &["matchLabels"]).as_object();
+        if let Some((key, _)) = given.into_iter().flatten().find(|(_, value)| !value.is_string()) {
+            return Err(format!("selector: the value of {key:?} is not a string"));
+        }
         let labels = object::entries(json, &["matchLabels"])
             .map(|(key, value)| Requirement::new(key, Operator::In(vec![value])));
         let expressions = object::list(json, &["matchExpressions"]).iter().map(Requirement::read);
@@ -34,12 +38,12 @@ impl<'a> Selector<'a> {
     }
 
     /// Returns whether it has no requirements.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }
 
     /// Returns whether the labels of the object match.
-    pub(super) fn selects(&self, object: &Value) -> bool {
+    pub(crate) fn selects(&self, object: &Value) -> bool {
         self.requirements.iter().all(|Requirement { key, operator }| {
             let label = object::label(object, key);
             match operator {

@@ -1,4 +1,4 @@
-//! The ServiceAccount of an OperatorGroup with whose rights its plans are executed, and the rights that it lacks
+//! The ServiceAccount of an OperatorGroup with whose permissions its plans are executed, and the permissions that it lacks
 //! (olm-behaviour/installplan.md#serviceaccount).
 
 use std::collections::BTreeSet;
@@ -14,21 +14,21 @@ use crate::plan::{Account, Reason};
 use crate::rbac::{self, Granted};
 use crate::world::{GroupKind, IndexKey, Reader, kind};
 
-/// Returns the ServiceAccount that the status of a plan references. The namespace of the reference is ignored in favour of the plan's own, so
-/// that users who can write the status of a plan do not gain rights in other namespaces.
+/// Returns the ServiceAccount that the status of a plan references. The namespace of the reference is ignored in favour of the plan's own,
+/// so that users who can write the status of a plan do not gain permissions in other namespaces.
 pub(super) fn account(plan: &Value, reference: &Value) -> Option<Account> {
     let (namespace, name) = (object::namespace(plan).to_owned(), object::text(reference, &["name"]).to_owned());
     (!name.is_empty()).then_some(Account { namespace, name })
 }
 
-/// A missing right.
+/// A missing permission.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lacking {
     /// The namespace in which it is needed; `None` for the whole cluster.
     pub namespace: Option<String>,
-    /// The missing right, as a rule of a Role.
+    /// The missing permission, as a rule of a Role.
     pub rule: Value,
-    /// Whether it is needed to grant it. To write a Role, an account needs the rights that the Role grants.
+    /// Whether it is needed to grant it. To write a Role, an account needs the permissions that the Role grants.
     pub to_grant: bool,
 }
 
@@ -50,7 +50,7 @@ impl std::fmt::Display for Lacking {
     }
 }
 
-/// Returns all rights that the remaining steps need and the ServiceAccount lacks. The API server would report them only one by one.
+/// Returns all permissions that the remaining steps need and the ServiceAccount lacks. The API server would report them only one by one.
 pub fn lacking(world: &Reader<'_>, plan: &Value, account: &Account) -> Vec<Lacking> {
     let namespace = object::namespace(plan);
     let owner = (account.namespace.as_str(), account.name.as_str());
@@ -82,14 +82,14 @@ pub fn lacking(world: &Reader<'_>, plan: &Value, account: &Account) -> Vec<Lacki
     rights
 }
 
-/// Returns the missing rights as a reason, without duplicates.
+/// Returns the missing permissions as a reason, without duplicates.
 pub(super) fn missing(world: &Reader<'_>, plan: &Value, account: &Account) -> Option<Reason> {
     let rights: BTreeSet<String> = lacking(world, plan, account).iter().map(Lacking::to_string).collect();
     let (namespace, name) = (account.namespace.clone(), account.name.clone());
     (!rights.is_empty()).then(|| Reason::RightsMissing { namespace, name, rights: rights.into_iter().collect() })
 }
 
-/// Returns the rights that a step for a Role or a binding would grant and the ServiceAccount lacks.
+/// Returns the permissions that a step for a Role or a binding would grant and the ServiceAccount lacks.
 fn gives_away(world: &Reader<'_>, plan: &Value, step: &Value, account: (&str, &str)) -> Vec<Value> {
     if step::gvk(step).group != kind::ROLE.group {
         return Vec::new();
