@@ -2,16 +2,21 @@
 
 use std::path::PathBuf;
 
-use olm_shell::bundle::synthesize::{self, Options, Proposal, Target};
-use olm_shell::cli::flags::DataFormat;
+use olm_shell::bundle::synthesize::{self, Options, Target};
+use olm_shell::catalog::Ref;
+use olm_shell::cli::flags::{ClusterFlags, DataFormat, ImageFlags};
 use olm_shell::cli::{CliError, Outcome, Printer};
 
 /// Create a ClusterServiceVersion, or a whole bundle, from plain manifests.
 ///
 /// The manifests are files, directories (with their subdirectories), or - for standard input, as kustomize and helm
-/// template print them. What manifests do not state comes from metadata/olm.yaml of a directory, from --metadata, or
-/// from --package and --version. Everything that OLM cannot carry is reported with its file and line; with errors
-/// nothing is printed or written, and the exit code is 1.
+/// template print them. What manifests do not state comes from metadata/olm.yaml of a directory, from --metadata, from
+/// --package and --version, or from answers on the terminal. A rule does not state the kinds of the APIs that it names:
+/// they come from olm.yaml, from the cluster if a flag selects one, and from catalogs. Everything that OLM cannot carry
+/// is reported with its file and line; with errors nothing is printed or written, and the exit code is 1.
+///
+/// With --output-dir, files that were changed by hand since the last run keep these changes. If this run changes the
+/// same lines, nothing is written.
 #[derive(Debug, clap::Args)]
 #[command(before_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -24,8 +29,8 @@ pub(crate) struct Arguments {
     /// Package of the bundle [default: the name of the ClusterServiceVersion up to its version]
     #[arg(long, value_name = "NAME")]
     package: Option<String>,
-    /// Version of the operator, if there is no file with metadata
-    #[arg(long, value_name = "VERSION", requires = "package", conflicts_with = "metadata")]
+    /// Version of the operator, if the metadata do not state it
+    #[arg(long, value_name = "VERSION")]
     version: Option<String>,
     /// Channels of the bundle
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "stable")]
@@ -36,15 +41,26 @@ pub(crate) struct Arguments {
     /// What to create
     #[arg(long, value_enum, value_name = "TARGET", default_value_t)]
     to: Target,
-    /// Directory for the bundle; files in it that were changed are not overwritten
+    /// Directory for the bundle; a ClusterServiceVersion alone is written to its subdirectory manifests
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
+    /// Print the changes of the directory without writing them
+    #[arg(long, requires = "output_dir", conflicts_with = "account")]
+    dry_run: bool,
+    /// Catalog whose bundles provide APIs that the operator requires: a directory, file, image or catalogsource/NAME
+    /// (may be repeated)
+    #[arg(long = "catalog", value_name = "CATALOG")]
+    catalogs: Vec<Ref>,
     /// Print where each object of the input went, in place of the ClusterServiceVersion
     #[arg(long, conflicts_with = "output_dir")]
     account: bool,
     /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "yaml")]
     output: DataFormat,
+    #[command(flatten)]
+    cluster: ClusterFlags,
+    #[command(flatten)]
+    images: ImageFlags,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -57,23 +73,28 @@ const EXAMPLES: &str = "Examples:
   # Write a bundle of plain manifests, and one for catalogs of every OLM
   {cmd} synthesize ./deploy --metadata olm.yaml --to k8s+v1 --output-dir ./bundle
   {cmd} synthesize ./deploy --metadata olm.yaml --to registry+v1 --output-dir ./bundle
+
+  # Look up the kinds of required APIs in the cluster of a context
+  {cmd} synthesize ./deploy --metadata olm.yaml --to k8s+v1 --output-dir ./bundle --context kind
 ";
 
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Arguments { paths, metadata, package, version, channels, default_channel, to, output_dir, account, output } =
-        arguments;
-    let proposal = package.clone().zip(version).map(|(package, version)| Proposal { package, version });
+    let Arguments { cluster, .. } = arguments;
     let options = Options {
-        paths,
-        metadata,
-        proposal,
-        package,
-        channels,
-        default_channel,
-        target: to,
-        output_dir,
-        account,
-        format: output,
+        paths: arguments.paths,
+        metadata: arguments.metadata,
+        package: arguments.package,
+        version: arguments.version,
+        channels: arguments.channels,
+        default_channel: arguments.default_channel,
+        target: arguments.to,
+        output_dir: arguments.output_dir,
+        dry_run: arguments.dry_run,
+        account: arguments.account,
+        catalogs: arguments.catalogs.into_iter().map(|catalog| catalog.on(&cluster, None)).collect(),
+        cluster,
+        images: arguments.images.options()?,
+        format: arguments.output,
     };
     synthesize::run(&options, printer)
 }

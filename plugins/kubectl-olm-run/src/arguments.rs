@@ -70,7 +70,7 @@ pub struct Arguments {
     #[arg(long, value_name = "NAMESPACE", default_value = OLM, requires = "simulate")]
     catalog_namespace: String,
     /// Enable or disable features. OptionalManifests (default false): an install may proceed without objects that its
-    /// bundle declares optional
+    /// bundle declares optional. PlainBundles (default true): bundle images of type k8s+v1 are unpacked
     #[arg(long, value_name = "NAME=true|false,…", default_value = "", hide_default_value = true)]
     feature_gates: FeatureGates,
     /// With OptionalManifests: create skipped optional objects once the cluster serves their API

@@ -19,7 +19,7 @@ use crate::cluster::{self, lease};
 pub const OLM: &str = "v0.46.0";
 
 /// The default time limit for the server.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The label selector of the Deployments of a real OLM, in any namespace.
 const CONTROLLERS: &str = "app in (olm-operator,catalog-operator)";
@@ -96,9 +96,9 @@ pub struct Controller {
 
 /// Queries the server, with its own runtime and connection.
 pub fn server(flags: &ClusterFlags) -> Result<Server, CliError> {
-    let limit = flags.request_timeout.unwrap_or(PATIENCE);
+    let limit = flags.request_timeout.unwrap_or(TIMEOUT);
     // The overall time limit expires before that of the connection.
-    let connecting = if limit.is_zero() { limit } else { limit.saturating_add(PATIENCE) };
+    let connecting = if limit.is_zero() { limit } else { limit.saturating_add(TIMEOUT) };
     let flags = ClusterFlags { request_timeout: Some(connecting), ..flags.clone() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let asked = async {

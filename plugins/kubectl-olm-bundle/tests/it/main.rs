@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod images;
+mod validate;
+
 use std::fs;
 use std::path::Path;
 
@@ -36,7 +39,7 @@ fn input() -> tempfile::TempDir {
 
 #[test]
 fn the_help_tree() {
-    let pages = ["--help", "synthesize --help"].map(|page| {
+    let pages = ["--help", "build --help", "synthesize --help", "unpack --help"].map(|page| {
         let output = bundle(&page.split(' ').collect::<Vec<_>>()).assert().success().stderr("");
         let text = String::from_utf8_lossy(&output.get_output().stdout).into_owned();
         format!("$ kubectl olm bundle {page}\n{text}")
@@ -52,7 +55,8 @@ fn a_cluster_service_version_and_the_account_of_its_manifests() {
     insta::assert_snapshot!("the_cluster_service_version", out);
     let proposal = ["synthesize", "-", "--package", "rose", "--version", "1.0.0", "-o", "json"];
     let (code, out, err) = outcome(folder.path(), &proposal, MANIFESTS);
-    assert_eq!((code, err.as_str()), (0, ""));
+    let assumed = "assumed: minKubeVersion 1.28.0, install mode AllNamespaces; metadata/olm.yaml can state others\n";
+    assert_eq!((code, err.as_str()), (0, assumed));
     let csv: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(csv["metadata"]["name"], "rose.v1.0.0");
     let (code, out, err) = outcome(folder.path(), &["synthesize", "deploy", "--metadata", "olm.yaml", "--account"], "");
@@ -75,22 +79,82 @@ fn a_bundle_with_errors_is_not_written() {
 }
 
 #[test]
-fn a_written_bundle_is_updated_unless_it_was_changed_by_hand() {
+fn a_written_bundle_keeps_what_was_changed_by_hand() {
     let folder = input();
     let csv = folder.path().join("bundle/manifests/rose.v1.0.0.clusterserviceversion.yaml");
-    let write = |target: &str| {
+    let write = |target: &str, more: &[&str]| {
         let arguments = ["synthesize", "deploy", "--metadata", "olm.yaml", "--to", target, "--output-dir", "bundle"];
-        outcome(folder.path(), &arguments, "")
+        outcome(folder.path(), &[&arguments[..], more].concat(), "")
     };
-    assert_eq!(write("registry+v1").0, 0);
-    let first = fs::read(&csv).unwrap();
-    assert_eq!(write("registry+v1").2, "0 files written to bundle\n");
-    fs::write(folder.path().join("olm.yaml"), format!("{METADATA}maturity: alpha\n")).unwrap();
-    assert_eq!(write("registry+v1").2, "1 files written to bundle\n");
-    assert_ne!(fs::read(&csv).unwrap(), first);
-    fs::write(&csv, [first.as_slice(), b"# by hand\n"].concat()).unwrap();
-    let (code, out, err) = write("registry+v1");
+    let set = |maturity: &str| {
+        fs::write(folder.path().join("olm.yaml"), format!("{METADATA}maturity: {maturity}\n")).unwrap();
+    };
+    set("alpha");
+    assert_eq!(write("registry+v1", &[]).0, 0);
+    assert_eq!(write("registry+v1", &[]).2, "all files are up to date\n");
+    let generated = fs::read_to_string(&csv).unwrap();
+    fs::write(&csv, format!("# by hand\n{generated}")).unwrap();
+    set("beta");
+    let (code, out, err) = write("registry+v1", &["--dry-run"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.contains("-  maturity: alpha\n+  maturity: beta\n"), "{out}");
+    assert_eq!(fs::read_to_string(&csv).unwrap(), format!("# by hand\n{generated}"));
+    let changed = "changed: bundle/manifests/rose.v1.0.0.clusterserviceversion.yaml\n";
+    assert_eq!(write("registry+v1", &[]).2, changed);
+    let merged = fs::read_to_string(&csv).unwrap();
+    assert!(merged.starts_with("# by hand\n") && merged.contains("maturity: beta\n"), "{merged}");
+    fs::write(&csv, merged.replace("maturity: beta", "maturity: stable")).unwrap();
+    set("mature");
+    let (code, out, err) = write("registry+v1", &[]);
     assert_eq!((code, out.as_str()), (2, ""));
-    assert!(err.contains("changed by hand") && err.contains("rose.v1.0.0.clusterserviceversion.yaml"), "{err}");
-    assert!(fs::read_to_string(&csv).unwrap().ends_with("# by hand\n"));
+    assert!(err.contains("changed by hand") && err.contains("<<<<<<<"), "{err}");
+    assert!(fs::read_to_string(&csv).unwrap().contains("maturity: stable\n"));
+}
+
+#[test]
+fn versions_are_added_to_a_directory_of_package_manifests() {
+    let folder = input();
+    for (version, channel) in [("1.1.0-rc", "stable"), ("1.1.0", "fast")] {
+        fs::write(folder.path().join("olm.yaml"), METADATA.replace("1.0.0", version)).unwrap();
+        let arguments = ["synthesize", "deploy", "--metadata", "olm.yaml", "--to", "packagemanifests"];
+        let place = ["--output-dir", "packages", "--channels", channel];
+        let (code, _, err) = outcome(folder.path(), &[&arguments[..], &place[..]].concat(), "");
+        assert_eq!(code, 0, "{err}");
+    }
+    let package = fs::read_to_string(folder.path().join("packages/rose.package.yaml")).unwrap();
+    assert_eq!(
+        package,
+        "channels:\n- currentCSV: rose.v1.1.0-rc\n  name: stable\n- currentCSV: rose.v1.1.0\n  name: fast\ndefaultChannel: stable\npackageName: rose\n"
+    );
+    for version in ["1.1.0-rc", "1.1.0"] {
+        let csv = format!("packages/{version}/rose.v{version}.clusterserviceversion.yaml");
+        assert!(folder.path().join(&csv).is_file(), "{csv}");
+    }
+}
+
+#[test]
+fn names_of_files_do_not_lead_out_of_the_directory() {
+    let folder = input();
+    let hostile = "---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: x.example.com}
+spec: {group: example.com, names: {kind: /../../../escaped, plural: x}, versions: [{name: v1, served: true}]}
+---
+apiVersion: example.com/v1
+kind: /../../../escaped
+metadata: {name: x}
+";
+    fs::write(folder.path().join("deploy/hostile.yaml"), hostile).unwrap();
+    let arguments = ["synthesize", "deploy", "--metadata", "olm.yaml", "--to", "k8s+v1", "--output-dir", "a/b/c"];
+    let (code, _, err) = outcome(folder.path(), &arguments, "");
+    assert_eq!(code, 0, "{err}");
+    let names: Vec<_> = fs::read_dir(folder.path().join("a")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(names, ["b"], "{err}");
+    for (flag, value) in
+        [("--package", "../x"), ("--channels", "a b"), ("--version", "1.0"), ("--default-channel", "x")]
+    {
+        let (code, _, err) = outcome(folder.path(), &[&arguments[..], &[flag, value]].concat(), "");
+        assert_eq!(code, 2, "{flag}: {err}");
+    }
 }

@@ -29,7 +29,7 @@ fn text_output() {
     ● rose.v1.1.0     replaced
     ● rose.v1.0.0     replaced
     stranded, without a path to the head
-    ○ rose.v0.9.0     dead end: rose.v1.0.2 skips it, but OLM never chooses it, because rose.v2.0.0 skips rose.v1.0.2 in turn, not in the channel
+    ○ rose.v0.9.0     no update: rose.v1.0.2 skips it, but OLM never chooses it, because rose.v2.0.0 skips rose.v1.0.2 in turn, not in the channel
     ");
     let (_, text, _) = asked(&["rose", "--version", ">=1.1.0"]);
     insta::assert_snapshot!(text, @"

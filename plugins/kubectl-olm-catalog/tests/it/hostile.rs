@@ -22,7 +22,7 @@ const ADDRESS_SPACE: u64 = 2 << 20;
 const ROUNDS: u64 = 3;
 
 /// A timeout that an honest client never reaches.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The addresses of the hostile clients and of the honest one: limits are per address.
 const HOSTILE: Ipv4Addr = Ipv4Addr::LOCALHOST;
@@ -130,10 +130,10 @@ fn message(bytes: &[u8], length: Option<u32>) -> Vec<u8> {
 fn connect(to: SocketAddr, from: Ipv4Addr) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
     socket.bind(&SocketAddr::from((from, 0)).into())?;
-    socket.connect_timeout(&to.into(), PATIENCE)?;
+    socket.connect_timeout(&to.into(), TIMEOUT)?;
     let stream = TcpStream::from(socket);
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     Ok(stream)
 }
 

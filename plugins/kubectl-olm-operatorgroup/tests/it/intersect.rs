@@ -59,6 +59,15 @@ spec: { name: samovar, channel: stable, source: market, sourceNamespace: olm }
 ";
 
 #[test]
+fn one_group_has_nothing_to_intersect() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, _) = TENANTS.split_once("---").unwrap();
+    std::fs::write(folder.path().join("one.yaml"), one).unwrap();
+    let (code, out, err) = said(folder.path(), &["intersect", "-A", "--from", "one.yaml"]);
+    assert_eq!((code, out.as_str(), err.as_str()), (0, "", "1 OperatorGroup, nothing to compare\n"));
+}
+
+#[test]
 fn two_subscriptions_of_one_package_are_resolved() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("tenants.yaml"), TENANTS).unwrap();

@@ -1,110 +1,82 @@
 //! `kubectl olm bundle synthesize`: a ClusterServiceVersion, or the files of a bundle, from plain manifests.
 //!
-//! *Guarantees*: with errors nothing is printed or written. A file that was written before is replaced only if it was not changed
-//! since: its first line carries the digest of its content.
+//! *Guarantees*: with errors nothing is printed or written. What was changed by hand in files of an earlier run stays.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use olm_core::api::hash;
+use olm_core::api::names::is_subdomain;
 use olm_core::api::object;
-use olm_core::budget;
 use olm_core::bundle::File;
-use olm_core::bundle::synthesis::{self, MEDIA_TYPE, Metadata, OLM_YAML, Synthesis};
+use olm_core::bundle::synthesis::{self, DEFAULT_MODE, Manifest, Metadata, OLM_YAML, Proposal, Synthesis};
 use olm_core::finding::{Finding, Severity};
-use serde_json::{Value, json};
+use olm_core::version::Version;
+use serde_json::{Map, Value, json};
 
+use super::files::{self, Files};
+use super::input::Input;
+use super::merge::Merge;
+pub use super::options::{Options, Target};
+use super::{known_apis, questions};
 use crate::cli::data::yaml;
 use crate::cli::flags::DataFormat;
 use crate::cli::output::API_VERSION;
-use crate::cli::replace::{self, Replacement};
+use crate::cli::replace;
 use crate::cli::table::Table;
 use crate::cli::{CliError, Outcome, Printer};
 
-/// The prefix of the keys in `metadata/annotations.yaml`.
-const ANNOTATIONS: &str = "operators.operatorframework.io.bundle.";
-/// What the first line of a written file begins with.
-const HEADER: &str = "# Written by kubectl olm bundle synthesize; not overwritten once it is changed. sha256:";
-/// The name of standard input.
-const STDIN: &str = "-";
-
-/// What to create.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Target {
-    /// The ClusterServiceVersion alone
-    #[default]
-    Csv,
-    /// A bundle that every OLM installs
-    #[value(name = "registry+v1")]
-    RegistryV1,
-    /// A bundle of plain manifests
-    #[value(name = "k8s+v1")]
-    PlainV1,
-}
-
-/// The metadata of a bundle that has no olm.yaml.
-#[derive(Clone, Debug)]
-pub struct Proposal {
-    /// The package.
-    pub package: String,
-    /// The operator's version.
-    pub version: String,
-}
-
-/// The options of the command.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Files, directories, or `-`.
-    pub paths: Vec<PathBuf>,
-    /// The file with the metadata; if `None`, `metadata/olm.yaml` of a directory.
-    pub metadata: Option<PathBuf>,
-    /// The metadata if there is no such file.
-    pub proposal: Option<Proposal>,
-    /// The package; if `None`, taken from the name of the ClusterServiceVersion.
-    pub package: Option<String>,
-    /// The channels.
-    pub channels: Vec<String>,
-    /// The default channel.
-    pub default_channel: Option<String>,
-    /// What to create.
-    pub target: Target,
-    /// The directory to write to; if `None`, the ClusterServiceVersion is printed.
-    pub output_dir: Option<PathBuf>,
-    /// Whether to print where each object went.
-    pub account: bool,
-    /// The output format.
-    pub format: DataFormat,
-}
+/// The codes of findings that are printed if there is no Deployment.
+const CAUSES: [&str; 4] = ["no-deployment", "no-object", "too-many-objects", "unreadable-file"];
 
 /// Creates the ClusterServiceVersion or the bundle. The outcome is negative if there are errors among the findings.
 ///
 /// # Errors
-/// A file cannot be read or written, or files to write were changed.
+/// A file cannot be read or written, or files to write were changed by hand where they change now, too.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let files = read_files(&options.paths)?;
-    let (metadata_file, manifest_files) = split(options, files)?;
-    let (manifests, mut findings) = synthesis::read_manifests(&manifest_files);
-    let metadata_file = metadata_file.or_else(|| {
-        let proposal = options.proposal.as_ref()?;
-        let text = synthesis::propose(&manifests, &proposal.package, &proposal.version);
-        Some(File::new(OLM_YAML, text.into_bytes()))
-    });
+    check(options)?;
+    let Input { metadata, manifests } = Input::read(&options.paths, options.metadata.as_deref())?;
+    let known = known_apis::read(&options.cluster, &options.catalogs, &options.images, printer)?;
+    let (manifests, mut findings) = synthesis::read_manifests(&manifests);
+    let metadata_file = match metadata {
+        Some(file) => Some(complete(file, options, printer)?),
+        None => propose(options, &manifests, printer)?,
+    };
     let metadata = Metadata::read(metadata_file.as_ref());
-    let synthesis = synthesis::synthesize(&manifests, &metadata, &());
+    let synthesis = synthesis::synthesize(&manifests, &metadata, &known, options.target.format());
     findings.extend(synthesis.findings.iter().cloned());
     let has_errors = findings.iter().any(|finding| finding.severity == Severity::Error);
+    // Without a Deployment nothing is projected: the other findings follow from it.
+    if findings.iter().any(|finding| finding.code == "no-deployment") {
+        findings.retain(|finding| CAUSES.contains(&finding.code));
+        if manifests.is_empty() {
+            findings.retain(|finding| finding.code != "no-deployment");
+            findings.push(Finding::new("no-manifests", "the input contains no Kubernetes objects"));
+        }
+    }
     for finding in &findings {
-        printer.warn(finding);
+        match finding.severity {
+            Severity::Error => printer.error(&finding.into()),
+            _ => printer.warn(finding),
+        }
     }
     if options.account {
         account(&synthesis, &findings, options.format, printer)?;
     } else if !has_errors {
         match &options.output_dir {
             Some(directory) => {
-                let written = bundle_files(options, &synthesis, &manifests, metadata_file.as_ref())?;
-                write(directory, written, printer)?;
+                let metadata_file = match metadata_file {
+                    Some(file) if options.target == Target::PlainV1 => {
+                        Some(with_required(file, &metadata, &synthesis)?)
+                    }
+                    other => other,
+                };
+                let package_manifest = |name: &str| package_manifest(&directory.join(name));
+                let files =
+                    files::of_bundle(options, &synthesis, &manifests, metadata_file.as_ref(), &package_manifest)?;
+                let version = object::text(&synthesis.csv, &["spec", "version"]);
+                // A directory of package manifests has other versions, too.
+                let scope =
+                    if options.target == Target::PackageManifests { format!("{version}/") } else { String::new() };
+                write(directory, files, &scope, options.dry_run, printer)?;
             }
             None if options.target == Target::Csv => match options.format {
                 DataFormat::Json => printer.json(&synthesis.csv)?,
@@ -114,6 +86,137 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         }
     }
     Ok(if has_errors { Outcome::Negative } else { Outcome::Done })
+}
+
+/// Checks the flags.
+fn check(options: &Options) -> Result<(), CliError> {
+    if let Some(version) = &options.version {
+        let hint = "write MAJOR.MINOR.PATCH, as in 1.0.0; build metadata (+…) cannot be in the name of an object";
+        if version.parse::<Version>().is_err() || version.contains('+') {
+            return Err(CliError::usage(format!("--version {version} cannot be the version of a bundle")).hint(hint));
+        }
+    }
+    if let Some(package) = options.package.as_ref().filter(|package| !is_subdomain(package)) {
+        let error = CliError::usage(format!("--package {package} cannot be the name of a package"));
+        return Err(error.hint("use lower-case letters, digits, '-' and '.'"));
+    }
+    if let Some(default) = options.default_channel.as_ref().filter(|default| !options.channels.contains(default)) {
+        return Err(CliError::usage(format!("--default-channel {default} is not one of --channels")));
+    }
+    let is_odd = |channel: &&String| channel.is_empty() || channel.chars().any(|c| c.is_whitespace() || c.is_control());
+    if let Some(channel) = options.channels.iter().find(is_odd) {
+        return Err(CliError::usage(format!("{channel:?} cannot be the name of a channel")));
+    }
+    let directory = options.output_dir.as_ref().and_then(|directory| directory.canonicalize().ok());
+    let is_input = |path: &PathBuf| path.canonicalize().ok().is_some_and(|path| directory.as_ref() == Some(&path));
+    if options.paths.iter().any(is_input) {
+        return Err(
+            CliError::usage("--output-dir is the directory of the manifests").hint("write to another directory")
+        );
+    }
+    Ok(())
+}
+
+/// Returns olm.yaml with the required fields that it lacks, as far as flags state them.
+fn complete(file: File, options: &Options, printer: &mut Printer) -> Result<File, CliError> {
+    let Some(version) = &options.version else { return Ok(file) };
+    let fields = match olm_core::yaml::first(&file.bytes) {
+        Ok(Value::Object(fields)) => fields,
+        Ok(Value::Null) => Map::new(),
+        // Reading the metadata reports it.
+        _ => return Ok(file),
+    };
+    let stated = fields.get("version").and_then(Value::as_str).unwrap_or(version);
+    if stated != version {
+        return Err(
+            CliError::usage(format!("--version {version} contradicts version {stated} of the file")).at(&file.path)
+        );
+    }
+    let Some(package) = &options.package else { return Ok(file) };
+    let Value::Object(mut missing) = Proposal::new(package, version).olm_yaml() else { return Ok(file) };
+    missing.retain(|field, _| !fields.contains_key(field));
+    if missing.is_empty() {
+        return Ok(file);
+    }
+    report_assumptions(&missing, printer);
+    append(file, missing)
+}
+
+/// Returns olm.yaml with further fields at its end.
+fn append(file: File, fields: Map<String, Value>) -> Result<File, CliError> {
+    let mut text = String::from_utf8_lossy(&file.bytes).into_owned();
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text += &yaml(&fields)?;
+    // The file may end otherwise than with a line of its map.
+    let is_added = olm_core::yaml::first(text.as_bytes())
+        .is_ok_and(|olm_yaml| fields.iter().all(|(field, value)| olm_yaml.get(field) == Some(value)));
+    if is_added {
+        return Ok(File::new(file.path, text.into_bytes()));
+    }
+    let names: Vec<&str> = fields.keys().map(String::as_str).collect();
+    let error = CliError::input(format!("{} cannot be added to the end of the file", names.join(", "))).at(&file.path);
+    Err(error.hint("write it as one document of lines with FIELD: VALUE"))
+}
+
+/// Prints the fields that have default values.
+fn report_assumptions(fields: &Map<String, Value>, printer: &mut Printer) {
+    let version =
+        fields.get("minKubeVersion").and_then(Value::as_str).map(|version| format!("minKubeVersion {version}"));
+    let modes = fields.contains_key("installModes").then(|| format!("install mode {DEFAULT_MODE}"));
+    let assumed: Vec<String> = version.into_iter().chain(modes).collect();
+    if !assumed.is_empty() {
+        printer.talk(format_args!("assumed: {}; metadata/olm.yaml can state others", assumed.join(", ")));
+    }
+}
+
+/// Returns olm.yaml for manifests that have none, from flags and answers on the terminal; `None` without both.
+fn propose(options: &Options, manifests: &[Manifest], printer: &mut Printer) -> Result<Option<File>, CliError> {
+    let proposal = match (&options.package, &options.version) {
+        (Some(_), Some(_)) => return complete(File::new(OLM_YAML, Vec::new()), options, printer).map(Some),
+        (package, version) if printer.is_interactive() => {
+            questions::ask(package.as_deref(), version.as_deref(), manifests, printer)?
+        }
+        (None, None) => return Ok(None),
+        (package, _) => {
+            let other = if package.is_some() { "--version" } else { "--package" };
+            return Err(CliError::usage("the manifests have no metadata/olm.yaml")
+                .hint(format!("pass {other} as well, or a file with the metadata: --metadata FILE")));
+        }
+    };
+    Ok(Some(File::new(OLM_YAML, yaml(&proposal.olm_yaml())?.into_bytes())))
+}
+
+/// Returns olm.yaml with the required APIs that it does not state, because installing the bundle does not know them.
+fn with_required(file: File, metadata: &Metadata, synthesis: &Synthesis) -> Result<File, CliError> {
+    let missing = metadata.missing_required(&synthesis.csv);
+    if missing.is_empty() {
+        return Ok(file);
+    }
+    if metadata.lists_required() {
+        let hint = yaml(&json!({ "requiredAPIs": missing }))?;
+        return Err(CliError::input("requiredAPIs lacks APIs that the operator's rules name")
+            .at(&file.path)
+            .hint(format!("add to it:\n{hint}")));
+    }
+    append(file, Map::from_iter([("requiredAPIs".to_owned(), missing.into())]))
+}
+
+/// Reads the package manifest of a directory.
+fn package_manifest(path: &Path) -> Result<Option<Value>, CliError> {
+    let bytes = replace::read(path).map_err(|e| CliError::from(e).at(path.display()))?;
+    let parse = |bytes: Vec<u8>| {
+        olm_core::yaml::first(&bytes)
+            .map_err(|e| CliError::input(e.message).at(format_args!("{}:{}", path.display(), e.line)))
+    };
+    bytes.map(parse).transpose()
+}
+
+/// Writes the files, or prints what would change.
+fn write(directory: &Path, files: Files, scope: &str, dry_run: bool, printer: &mut Printer) -> Result<(), CliError> {
+    let merge = Merge::new(directory, files, scope)?;
+    if dry_run { merge.print(printer) } else { merge.write(printer) }
 }
 
 /// Prints where each object went.
@@ -134,180 +237,4 @@ fn account(
         table.row([entry.object.clone(), format!("{}:{}", entry.file, entry.line), destinations]);
     }
     printer.data(table)
-}
-
-/// Reads all manifest files: those that are named, and those with an extension of manifests in directories.
-fn read_files(paths: &[PathBuf]) -> Result<Vec<File>, CliError> {
-    let mut files = Vec::new();
-    let mut left = budget::BUNDLE_BYTES;
-    for path in paths {
-        if path == Path::new(STDIN) {
-            let mut bytes = Vec::new();
-            io::stdin().lock().take(left + 1).read_to_end(&mut bytes)?;
-            add(&mut files, &mut left, STDIN.to_owned(), bytes)?;
-            continue;
-        }
-        for file in files_in(path)? {
-            let named = |e: io::Error| CliError::from(e).at(file.display());
-            let mut bytes = Vec::new();
-            fs::File::open(&file).and_then(|f| f.take(left + 1).read_to_end(&mut bytes)).map_err(named)?;
-            add(&mut files, &mut left, file.display().to_string(), bytes)?;
-        }
-    }
-    Ok(files)
-}
-
-fn add(files: &mut Vec<File>, left: &mut u64, path: String, bytes: Vec<u8>) -> Result<(), CliError> {
-    *left = left.checked_sub(bytes.len() as u64).ok_or_else(|| {
-        CliError::input(format!(
-            "the manifests are larger than {} MiB, the limit of a bundle",
-            budget::BUNDLE_BYTES >> 20
-        ))
-        .at(&path)
-    })?;
-    files.push(File::new(path, bytes));
-    Ok(())
-}
-
-/// Returns the manifest files of a directory and its subdirectories, sorted; a file is itself. Symbolic links to directories and
-/// files with a leading dot are not followed.
-fn files_in(path: &Path) -> Result<Vec<PathBuf>, CliError> {
-    let named = |e: io::Error| CliError::from(e).at(path.display());
-    if !path.metadata().map_err(named)?.is_dir() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let mut found = Vec::new();
-    let mut entries: Vec<PathBuf> =
-        fs::read_dir(path).map_err(named)?.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>().map_err(named)?;
-    entries.sort();
-    for entry in entries {
-        let is_hidden = entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-        if is_hidden {
-            continue;
-        }
-        if entry.is_dir() && !entry.is_symlink() {
-            found.extend(files_in(&entry)?);
-        } else if entry
-            .extension()
-            .is_some_and(|e| ["yaml", "yml", "json"].iter().any(|known| e.eq_ignore_ascii_case(known)))
-        {
-            found.push(entry);
-        }
-    }
-    Ok(found)
-}
-
-/// Separates the file with the metadata from the manifests; files in a directory `metadata` are not manifests.
-fn split(options: &Options, files: Vec<File>) -> Result<(Option<File>, Vec<File>), CliError> {
-    let is_in_metadata = |path: &str| Path::new(path).parent().is_some_and(|parent| parent.ends_with("metadata"));
-    let found = files.iter().find(|file| Path::new(&file.path).ends_with(OLM_YAML)).cloned();
-    let metadata = match &options.metadata {
-        Some(path) => {
-            let bytes = fs::read(path).map_err(|e| CliError::from(e).at(path.display()))?;
-            Some(File::new(path.display().to_string(), bytes))
-        }
-        None => found,
-    };
-    let is_metadata = |file: &File| metadata.as_ref().is_some_and(|metadata| metadata.path == file.path);
-    let manifests = files.into_iter().filter(|file| !is_in_metadata(&file.path) && !is_metadata(file)).collect();
-    Ok((metadata, manifests))
-}
-
-/// Returns the files of a bundle, by their path in it.
-fn bundle_files(
-    options: &Options,
-    synthesis: &Synthesis,
-    manifests: &[synthesis::Manifest],
-    metadata: Option<&File>,
-) -> Result<BTreeMap<String, String>, CliError> {
-    let name = object::name(&synthesis.csv);
-    let package = match &options.package {
-        Some(package) => package.clone(),
-        None => name.split(".v").next().unwrap_or(name).to_owned(),
-    };
-    let mut files = BTreeMap::new();
-    let csv_file = format!("manifests/{name}.clusterserviceversion.yaml");
-    match options.target {
-        Target::Csv => {
-            files.insert(csv_file, yaml(&synthesis.csv)?);
-            return Ok(files);
-        }
-        Target::RegistryV1 => {
-            files.insert(csv_file, yaml(&synthesis.csv)?);
-            for object in &synthesis.objects {
-                files.insert(file_name(object, &files), yaml(object)?);
-            }
-        }
-        Target::PlainV1 => {
-            for manifest in manifests {
-                files.insert(file_name(&manifest.object, &files), yaml(&manifest.object)?);
-            }
-            let text = metadata.map(|file| String::from_utf8_lossy(&file.bytes).into_owned()).unwrap_or_default();
-            files.insert(OLM_YAML.to_owned(), text);
-        }
-    }
-    let media_type = if options.target == Target::PlainV1 { MEDIA_TYPE } else { "registry+v1" };
-    let mut annotations = json!({
-        "mediatype.v1": media_type, "manifests.v1": "manifests/", "metadata.v1": "metadata/", "package.v1": package,
-        "channels.v1": options.channels.join(","),
-    });
-    if let Some(channel) = &options.default_channel {
-        annotations["channel.default.v1"] = channel.as_str().into();
-    }
-    let keys: BTreeMap<String, &Value> = annotations
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(key, value)| (format!("{ANNOTATIONS}{key}"), value))
-        .collect();
-    files.insert("metadata/annotations.yaml".to_owned(), yaml(&json!({ "annotations": keys }))?);
-    Ok(files)
-}
-
-/// Returns a file name for an object that no other object of the bundle has.
-fn file_name(object: &Value, others: &BTreeMap<String, String>) -> String {
-    let kind = object::kind(object).to_lowercase();
-    let safe: String = object::name(object)
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-') { c } else { '_' })
-        .collect();
-    let first = format!("manifests/{safe}.{kind}.yaml");
-    let numbered = (2..).map(|n| format!("manifests/{safe}-{n}.{kind}.yaml"));
-    std::iter::once(first).chain(numbered).find(|name| !others.contains_key(name)).unwrap_or_default()
-}
-
-/// Writes the files together. Files that were changed since they were written are an error.
-fn write(directory: &Path, files: BTreeMap<String, String>, printer: &mut Printer) -> Result<(), CliError> {
-    let mut replacements = Vec::new();
-    let mut changed = Vec::new();
-    for (name, text) in files {
-        let path = directory.join(&name);
-        let before = replace::read(&path).map_err(|e| CliError::from(e).at(path.display()))?;
-        let after = format!("{HEADER}{}\n{text}", hash::sha256_hex(text.as_bytes())).into_bytes();
-        match &before {
-            Some(old) if *old == after => continue,
-            Some(old) if !is_unchanged(old) && *old != text.as_bytes() => changed.push(path.display().to_string()),
-            _ => {}
-        }
-        replacements.push(Replacement { path, before, after });
-    }
-    if !changed.is_empty() {
-        return Err(CliError::input(format!(
-            "these files were changed by hand and are not overwritten: {}",
-            changed.join(", ")
-        ))
-        .hint("write to another directory with --output-dir and compare, or delete the files"));
-    }
-    let count = replacements.len();
-    replace::replace(&replacements)?;
-    printer.talk(format!("{count} files written to {}", directory.display()));
-    Ok(())
-}
-
-/// Returns whether a file is as this command wrote it.
-fn is_unchanged(bytes: &[u8]) -> bool {
-    let Some((first, rest)) = std::str::from_utf8(bytes).ok().and_then(|text| text.split_once('\n')) else {
-        return false;
-    };
-    first.strip_prefix(HEADER).is_some_and(|digest| digest == hash::sha256_hex(rest.as_bytes()))
 }

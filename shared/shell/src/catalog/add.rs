@@ -11,7 +11,6 @@ use olm_core::catalog::{Addition, Request};
 pub use olm_core::catalog::{MigrationLevel, Mode};
 use olm_core::finding::{Finding, Severity};
 use serde_json::{Value, json};
-use similar::TextDiff;
 
 use super::source::{Ref, Source, refused};
 use crate::cli::output::{API_VERSION, Output};
@@ -88,7 +87,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         print(options, &addition, printer)?;
     } else if options.output == Output::Table {
         let paint = printer.paint();
-        files.iter().try_for_each(|(shown, file)| printer.data(paint.diff(&diff(shown, file))))?;
+        files.iter().try_for_each(|(shown, file)| printer.data(paint.diff(&file.diff(shown))))?;
     } else {
         print(options, &addition, printer)?;
     }
@@ -205,14 +204,6 @@ fn verify(
         ));
     }
     Ok(())
-}
-
-/// Returns the change in the format of `diff -u`.
-fn diff(shown: &str, file: &Replacement) -> String {
-    let before = String::from_utf8_lossy(file.before.as_deref().unwrap_or_default());
-    let after = String::from_utf8_lossy(&file.after);
-    let old = if file.before.is_some() { shown } else { "/dev/null" };
-    TextDiff::from_lines(&*before, &*after).unified_diff().header(old, shown).to_string()
 }
 
 /// Prints what was added.

@@ -29,4 +29,5 @@ mod tests;
 pub mod validate;
 
 pub use installed::InstalledFrom;
+pub(crate) use source::OpenCatalog;
 pub use source::Ref;

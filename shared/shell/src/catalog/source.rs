@@ -1,6 +1,6 @@
 //! Parses references to catalogs, and reads them.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::fs::File as Disk;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -159,15 +159,15 @@ impl Source {
 }
 
 /// A catalog that was read and checked.
-pub(super) struct OpenCatalog {
+pub(crate) struct OpenCatalog {
     /// The valid packages, and the findings about others.
-    pub(super) load: Loaded,
+    pub(crate) load: Loaded,
     _held: Held,
 }
 
 impl OpenCatalog {
     /// Reads references as one catalog, and warns about findings.
-    pub(super) fn read(refs: &[Ref], images: &image::Options, printer: &mut Printer) -> Result<Self, CliError> {
+    pub(crate) fn read(refs: &[Ref], images: &image::Options, printer: &mut Printer) -> Result<Self, CliError> {
         let progress = printer.progress("reading the catalog");
         let Source { catalog, held } = Source::read(refs, images)?;
         let load = catalog.load();
@@ -210,19 +210,11 @@ impl OpenCatalog {
 
 /// Returns an error from a finding, with the number of further findings.
 pub(super) fn refused(finding: &Finding, others: usize) -> CliError {
-    let about = if finding.subject.is_empty() { String::new() } else { format!("{}: ", finding.subject) };
-    let more = if others == 0 {
-        String::new()
-    } else {
-        format!(" (and {others} more; kubectl olm catalog validate prints all of them)")
-    };
-    let error = CliError::input(format!("{about}{}{more}", finding.message));
-    let error = if finding.hint.is_empty() { error } else { error.hint(finding.hint.clone()) };
-    match (finding.file.as_str(), finding.line) {
-        ("", _) => error,
-        (file, 0) => error.at(file),
-        (file, line) => error.at(format_args!("{file}:{line}")),
+    let mut error = CliError::from(finding);
+    if others > 0 {
+        write!(error.message, " (and {others} more; kubectl olm catalog validate prints all of them)").ok();
     }
+    error
 }
 
 struct Reader<'a> {

@@ -140,9 +140,22 @@ fn packages_channels_and_versions_are_listed() {
     assert_eq!(out, "Package rose rose.v2");
     let (_, out, _) = listed(refs.clone(), &["rose", "tulip"], false, "jsonpath={.kind} {.items[*].name}");
     assert_eq!(out, "PackageList rose tulip");
-    let (answer, _, err) = listed(refs, &["weed"], false, "");
+    let (answer, _, err) = listed(refs.clone(), &["weed"], false, "");
     assert_eq!(answer, Ok(Outcome::Negative));
     assert!(err.contains("run kubectl olm catalog validate"), "{err}");
+    let (_, _, err) = listed(refs, &["fern"], false, "");
+    assert!(err.ends_with("package \"fern\" is not in the catalog; its packages: rose, tulip\n"), "{err}");
+}
+
+#[test]
+fn catalogs_without_packages_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let refs = vec![Ref::Directory(folder.path().to_owned())];
+    let (answer, _, err) = listed(refs.clone(), &["rose"], false, "");
+    assert_eq!(answer, Ok(Outcome::Negative));
+    assert!(err.ends_with("package \"rose\" is not in the catalog, which has no packages\n"), "{err}");
+    let (_, _, err) = validated(refs, Format::Text, false);
+    assert!(err.contains("no package found; templates are rendered with: kubectl olm catalog render"), "{err}");
 }
 
 #[test]

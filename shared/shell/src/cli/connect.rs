@@ -162,12 +162,12 @@ pub async fn connect(flags: &ClusterFlags) -> Result<Connection, CliError> {
     let config = flags.config().await?;
     let (namespace, server) = (config.default_namespace.clone(), config.cluster_url.to_string());
     let connecting = config.connect_timeout;
-    let patience = match flags.request_timeout {
+    let timeout = match flags.request_timeout {
         None => REQUEST_TIMEOUT,
         Some(Duration::ZERO) => Duration::MAX,
         Some(limit) => limit,
     };
-    let api = Api::new(kube::Client::try_from(config)?).with_patience(patience);
+    let api = Api::new(kube::Client::try_from(config)?).with_timeout(timeout);
     Ok(Connection { api: api.with_connecting(connecting), namespace, server })
 }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use docker_credential::CredentialRetrievalError;
 use kube::config::KubeconfigError;
 use olm_core::bundle::Unpacked;
+use olm_core::finding::Finding;
 
 use super::error::{CliError, ErrorKind};
 use crate::causes::innermost;
@@ -50,6 +51,20 @@ impl From<RequestError> for CliError {
 /// Returns the hint for a namespace that is being deleted.
 pub(crate) fn terminating(namespace: &str) -> String {
     format!("create it again after it is deleted: kubectl wait --for=delete namespace/{namespace}")
+}
+
+impl From<&Finding> for CliError {
+    /// Converts a finding about a file to an error at its place.
+    fn from(finding: &Finding) -> Self {
+        let about = if finding.subject.is_empty() { String::new() } else { format!("{}: ", finding.subject) };
+        let error = Self::input(format!("{about}{}", finding.message));
+        let error = if finding.hint.is_empty() { error } else { error.hint(finding.hint.clone()) };
+        match (finding.file.as_str(), finding.line) {
+            ("", _) => error,
+            (file, 0) => error.at(file),
+            (file, line) => error.at(format_args!("{file}:{line}")),
+        }
+    }
 }
 
 impl From<&ReadFailure> for CliError {
@@ -275,10 +290,29 @@ fn image_hint(error: &image::Error) -> Option<String> {
                 ),
             });
         }
+        E::PushDenied { registry, credentials } => {
+            let login = format!("docker login {registry}");
+            return Some(match credentials {
+                Used::Found => {
+                    format!("the credentials for {registry} do not permit pushing to this repository ({login} again)")
+                }
+                Used::None | Used::Withheld => {
+                    format!("log in first ({login}), or pass --authfile FILE: no credentials for {registry} were found")
+                }
+            });
+        }
+        E::NoRepository { by_registry: true, .. } => {
+            "check its name; some registries require that a repository is created before a push"
+        }
+        E::UploadLocation { .. } | E::UploadRange { .. } | E::StoredDigest { .. } => {
+            "contact the operator of the registry: its responses are invalid"
+        }
+        E::OtherDigest { .. } => "push to a tag, or to the digest of the image",
+        E::SlowPush(_) => "run the command again: it continues with the blobs that are missing",
         E::NoImage { by_registry: true, .. } => {
             "check its name and tag; some registries respond in the same way if an image requires a login"
         }
-        E::NoImage { .. } => "check its name, and that the host is a registry",
+        E::NoImage { .. } | E::NoRepository { .. } => "check its name, and that the host is a registry",
         E::NoLayer { .. } => "push the image again",
         E::TokenService { .. } | E::PlainTokenService { .. } => {
             "contact the operator of the registry: its token service cannot be trusted"
@@ -300,7 +334,11 @@ fn image_hint(error: &image::Error) -> Option<String> {
         E::WrongDigest { .. } => {
             "the image was changed or damaged in the registry or during the transfer: push it again, or use another registry"
         }
+        E::LongPath(_) => "give the file a shorter name",
+        E::DockerAnnotations => "use labels, or the media types of OCI",
+        E::DockerLayout => "use the media types of OCI here; docker's are for registries",
         E::LeadsOut(_) => "do not use this image: it attempts to write outside of its folder",
+        E::Hostile { .. } => "a bundle needs files and directories only: ask its author to build the image again",
         E::TooMuch(_) => {
             "no public catalog or bundle needs that much; ask its author to check it; kubectl olm run accepts larger catalogs in the global namespace with --image-size-limit"
         }
@@ -324,6 +362,7 @@ fn layout_hint(path: &Path, problem: &LayoutError) -> Option<String> {
             "an OCI layout has the files oci-layout and index.json; to create one: skopeo copy docker://IMAGE oci:DIR"
         }
         LayoutError::NotAnArchive(_) => "decompress a compressed archive first; a directory is accepted as well",
+        LayoutError::OtherContent => "name an OCI layout, or a directory that is empty or does not exist",
         LayoutError::Missing(_) => "it is incomplete: create it again, with all blobs",
         LayoutError::Ambiguous { names, .. } => {
             return Some(format!("select one by oci:{}:NAME; {}", path.display(), known(names)));
@@ -377,7 +416,7 @@ mod tests {
         let of_source = cluster::Error::CatalogSource {
             namespace,
             name,
-            unread: Some(Box::new(secret)),
+            secret_error: Some(Box::new(secret)),
             source: Box::new(denied().into()),
         };
         let error = CliError::from(&of_source);

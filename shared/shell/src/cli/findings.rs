@@ -1,4 +1,4 @@
-//! Output of findings as text, data, SARIF, and annotations of GitHub's workflows.
+//! Output of findings as text, data, SARIF, JUnit reports, and annotations of GitHub's workflows.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +20,36 @@ pub enum Format {
     Yaml,
     /// SARIF 2.1.0, for code scanners.
     Sarif,
+    /// A JUnit report, in XML.
+    Junit,
     /// Annotations for GitHub's workflows.
     Github,
+}
+
+/// The lowest severity of a finding for exit code 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// Errors.
+    Error,
+    /// Errors and warnings.
+    #[default]
+    Warning,
+    /// All findings.
+    Info,
+    /// Never fail because of findings.
+    Never,
+}
+
+impl FailOn {
+    /// Returns whether a finding of that severity leads to exit code 1.
+    pub(crate) fn counts(self, severity: Severity) -> bool {
+        match self {
+            Self::Error => severity == Severity::Error,
+            Self::Warning => severity <= Severity::Warning,
+            Self::Info => true,
+            Self::Never => false,
+        }
+    }
 }
 
 /// The description of a finding's code.
@@ -44,6 +72,8 @@ pub struct Report<'a> {
     pub findings: &'a [Finding],
     /// The descriptions of their codes, where available.
     pub about: &'a [About<'a>],
+    /// The names of what was checked, as prefixes of files of findings, for reports that list successes, too.
+    pub checked: &'a [String],
 }
 
 impl Report<'_> {
@@ -75,6 +105,7 @@ impl Report<'_> {
                 if format == Format::Json { printer.json(&document) } else { printer.yaml(&document) }
             }
             Format::Sarif => printer.json(&self.sarif()),
+            Format::Junit => printer.data(self.junit()),
             Format::Github => self.findings.iter().try_for_each(|finding| printer.line(annotation(finding))),
         }
     }
@@ -91,6 +122,35 @@ impl Report<'_> {
                 "results": results,
             }],
         })
+    }
+
+    /// Returns a JUnit report with one suite for each checked name, and one for other findings. Information is not a failure.
+    fn junit(&self) -> String {
+        let of = |finding: &&Finding| {
+            let names = self.checked.iter().filter(|name| is_within(&finding.file, name));
+            names.max_by_key(|name| name.len()).map_or("", String::as_str).to_owned()
+        };
+        let others = self.findings.iter().any(|finding| of(&finding).is_empty()) || self.checked.is_empty();
+        let suites = self.checked.iter().map(String::as_str).chain(others.then_some(""));
+        let mut text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"kubectl-olm\">\n".to_owned();
+        for suite in suites {
+            let findings: Vec<&Finding> = self.findings.iter().filter(|finding| of(finding) == suite).collect();
+            let failures = findings.iter().filter(|finding| finding.severity != Severity::Info).count();
+            let name = if suite.is_empty() { "kubectl-olm" } else { suite };
+            text += &format!(
+                "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{failures}\">\n",
+                xml(name),
+                findings.len().max(1)
+            );
+            if findings.is_empty() {
+                text += &format!("    <testcase classname=\"{}\" name=\"no findings\"/>\n", xml(name));
+            }
+            for finding in findings {
+                text += &case(name, finding);
+            }
+            text += "  </testsuite>\n";
+        }
+        text + "</testsuites>\n"
     }
 
     fn rule(&self, code: &str) -> Value {
@@ -126,6 +186,48 @@ fn result(finding: &Finding) -> Value {
         result["locations"] = json!([{ "logicalLocations": object }]);
     }
     result
+}
+
+/// Returns whether a file is that of a name, or below it.
+fn is_within(file: &str, name: &str) -> bool {
+    file.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || name.is_empty())
+}
+
+/// Returns a test case of a JUnit report.
+fn case(suite: &str, finding: &Finding) -> String {
+    let Finding { file, line, severity, code, subject, .. } = finding;
+    let name = if subject.is_empty() { (*code).to_owned() } else { format!("{code} {subject}") };
+    let place = match (file.as_str(), line) {
+        ("", _) => String::new(),
+        (file, 0) => format!(" file=\"{}\"", xml(file)),
+        (file, line) => format!(" file=\"{}\" line=\"{line}\"", xml(file)),
+    };
+    let content = match severity {
+        Severity::Info => format!("<system-out>{}</system-out>", xml(&in_full(finding))),
+        _ => {
+            let message = xml(&finding.message);
+            format!("<failure type=\"{severity}\" message=\"{message}\">{}</failure>", xml(&in_full(finding)))
+        }
+    };
+    format!("    <testcase classname=\"{}\" name=\"{}\"{place}>{content}</testcase>\n", xml(suite), xml(&name))
+}
+
+/// Escapes text for XML. Characters that XML does not have are replaced.
+fn xml(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\n' => escaped.push_str("&#10;"),
+            '\t' => escaped.push_str("&#9;"),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => escaped.push('\u{fffd}'),
+            c => escaped.push(c),
+        }
+    }
+    escaped
 }
 
 /// Returns the message with its object and hint, for formats with a single text field.
@@ -167,7 +269,9 @@ mod tests {
         let out = Buffer::default();
         let mut printer = Printer::to(out.clone(), Buffer::default());
         let about = [About { code: "lost", name: "lost-tea", summary: "tea is lost", help: "look again" }];
-        Report { findings: &findings, about: &about }.data(format, json!({"kind": "Tea"}), &mut printer).unwrap();
+        Report { findings: &findings, about: &about, checked: &[] }
+            .data(format, json!({"kind": "Tea"}), &mut printer)
+            .unwrap();
         out.text()
     }
 
@@ -177,11 +281,12 @@ mod tests {
         let lines = |format| {
             let out = Buffer::default();
             let mut printer = Printer::to(out.clone(), Buffer::default());
-            Report { findings: &findings, about: &[] }.data(format, json!({}), &mut printer).unwrap();
+            Report { findings: &findings, about: &[], checked: &[] }.data(format, json!({}), &mut printer).unwrap();
             assert!(!out.text().contains(|c| olm_core::visible::is_harmful(c) && c != '\n'), "{}", out.text());
             out.text().lines().count()
         };
         assert_eq!((lines(Format::Text), lines(Format::Github)), (2, 1));
+        assert_eq!(lines(Format::Junit), 6);
         for format in [Format::Json, Format::Yaml, Format::Sarif] {
             lines(format);
         }
@@ -197,6 +302,15 @@ mod tests {
             printed(Format::Github),
             "::error file=a%2Cb.yaml,line=3,title=bad-edge::channel \"c\": 100%25 wrong%0Ahint: fix it\n\
              ::warning title=lost::gone\n"
+        );
+        assert_eq!(
+            printed(Format::Junit),
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"kubectl-olm\">\n  \
+             <testsuite name=\"kubectl-olm\" tests=\"2\" failures=\"2\">\n    \
+             <testcase classname=\"kubectl-olm\" name=\"bad-edge channel &quot;c&quot;\" file=\"a,b.yaml\" line=\"3\">\
+             <failure type=\"error\" message=\"100% wrong\">channel &quot;c&quot;: 100% wrong&#10;hint: fix it</failure>\
+             </testcase>\n    <testcase classname=\"kubectl-olm\" name=\"lost\">\
+             <failure type=\"warning\" message=\"gone\">gone</failure></testcase>\n  </testsuite>\n</testsuites>\n"
         );
         let json: Value = serde_json::from_str(&printed(Format::Json)).unwrap();
         assert_eq!((&json["kind"], &json["findings"][1]["severity"]), (&json!("Tea"), &json!("warning")));

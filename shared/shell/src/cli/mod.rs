@@ -5,19 +5,19 @@
 //!   name       the program name as called: `kubectl olm run`
 //!   flags      kubectl's flags as clap arguments      ─ connect    flags -> kube's configuration; selector: -l
 //!   source     flags -> the state of a cluster, or of files
-//!   streams    data on stdout, messages on stderr     ─ confirm, progress: only on a terminal; paint: colours
+//!   streams    data on stdout, messages on stderr     ─ prompt, progress: only on a terminal; paint: colours
 //!   output     -o json|yaml|name|wide|jsonpath=…      ─ data, table, jsonpath, columns
 //!   list       the flags and the printing of list commands
 //!   errors     errors of the library modules -> error: kind, location, hints and causes
-//!   findings   findings about files, in formats for tools
+//!   findings   findings about files, in formats for tools ─ baseline   known findings to omit
 //!   logging    log lines on stderr
 //!   replace    replaces several files, or none
 //!   outcome    the outcome of a command, and its exit code
 //!   signal     termination signals
 //! ```
 
+pub(crate) mod baseline;
 pub mod columns;
-pub mod confirm;
 pub mod connect;
 pub mod data;
 mod error;
@@ -32,6 +32,7 @@ pub mod outcome;
 pub mod output;
 pub mod paint;
 pub mod progress;
+pub mod prompt;
 pub(crate) mod replace;
 pub mod selector;
 pub mod signal;

@@ -7,10 +7,13 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// The delay before the spinner appears.
-const PATIENCE: Duration = Duration::from_secs(1);
+const DELAY: Duration = Duration::from_secs(1);
 
 /// The interval between frames: eight per second.
 const TICK: Duration = Duration::from_millis(125);
+
+/// The bar of a transfer.
+const BYTES: &str = "{spinner} {msg} {wide_bar} {binary_bytes}/{binary_total_bytes}";
 
 /// Returns a spinner with a message.
 fn spinner(doing: String, target: ProgressDrawTarget) -> ProgressBar {
@@ -20,19 +23,19 @@ fn spinner(doing: String, target: ProgressDrawTarget) -> ProgressBar {
 /// A spinner on stderr, removed when dropped.
 pub struct Progress {
     bar: ProgressBar,
-    /// Dropping it ends the thread that waits for [`PATIENCE`].
+    /// Dropping it ends the thread that waits for [`DELAY`].
     _alive: mpsc::Sender<()>,
 }
 
 impl Progress {
-    /// Starts the delay; the spinner appears after [`PATIENCE`] if `visible`.
+    /// Starts the delay; the spinner appears after [`DELAY`] if `visible`.
     pub(super) fn start(doing: String, visible: bool) -> Self {
         let bar = spinner(doing, ProgressDrawTarget::hidden());
         let (alive, ended) = mpsc::channel();
         if visible {
             let bar = bar.clone();
             thread::spawn(move || {
-                if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                if ended.recv_timeout(DELAY) == Err(RecvTimeoutError::Timeout) {
                     bar.set_draw_target(ProgressDrawTarget::stderr());
                     bar.enable_steady_tick(TICK);
                 }
@@ -44,6 +47,17 @@ impl Progress {
     /// Replaces the message.
     pub fn doing(&self, what: impl Into<String>) {
         self.bar.set_message(what.into());
+    }
+
+    /// Shows a bar in place of the spinner: `done` of `total` bytes.
+    pub fn bytes(&self, done: u64, total: u64) {
+        if self.bar.length() != Some(total) {
+            self.bar.set_length(total);
+            if let Ok(style) = ProgressStyle::with_template(BYTES) {
+                self.bar.set_style(style);
+            }
+        }
+        self.bar.set_position(done);
     }
 }
 
@@ -104,5 +118,11 @@ mod tests {
         bar.tick();
         let shown = screen.0.lock().unwrap().clone();
         assert!(shown.contains("reading the cluster") && !shown.contains('0'), "{shown:?}");
+        let (alive, _) = mpsc::channel();
+        let progress = Progress { bar, _alive: alive };
+        progress.bytes(1 << 20, 4 << 20);
+        progress.bar.tick();
+        let shown = screen.0.lock().unwrap().clone();
+        assert!(shown.contains("1.00 MiB/4.00 MiB"), "{shown:?}");
     }
 }

@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use similar::TextDiff;
 use tempfile::{Builder, NamedTempFile};
 
 use super::{CliError, ErrorKind};
@@ -22,6 +23,17 @@ pub(crate) struct Replacement {
     /// The content when it was read; `None` if the file did not exist.
     pub(crate) before: Option<Vec<u8>>,
     pub(crate) after: Vec<u8>,
+}
+
+impl Replacement {
+    /// Returns the change in the format of `diff -u`; `shown` is the name of the file in it.
+    pub(crate) fn diff(&self, shown: &str) -> String {
+        let before = String::from_utf8_lossy(self.before.as_deref().unwrap_or_default());
+        let after = String::from_utf8_lossy(&self.after);
+        let old = if self.before.is_some() { shown } else { "/dev/null" };
+        let new = if self.after.is_empty() { "/dev/null" } else { shown };
+        TextDiff::from_lines(&*before, &*after).unified_diff().header(old, new).to_string()
+    }
 }
 
 /// Writes all files. Missing folders are created.

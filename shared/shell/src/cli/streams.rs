@@ -137,12 +137,6 @@ impl Printer {
         self.is_quiet
     }
 
-    /// Writes a prompt to stderr, without a line break.
-    pub(super) fn ask(&mut self, question: impl Display) -> Result<(), CliError> {
-        write!(self.err, "{}", said(&question))?;
-        self.flush()
-    }
-
     /// Writes a warning to stderr: `warning: …`.
     pub fn warn(&mut self, words: impl Display) {
         self.talk(format_args!("{} {words}", "warning:".yellow().bold()));

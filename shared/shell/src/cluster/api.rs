@@ -100,7 +100,7 @@ pub struct Api {
     /// The permit to write, which is checked before each write, including retries.
     permit: Permit,
     /// The timeout of a request.
-    patience: Duration,
+    timeout: Duration,
     /// The stored warnings, if they are requested.
     warnings: Option<Arc<std::sync::Mutex<Vec<String>>>>,
     /// The connection timeout, which `kube::Client` enforces.
@@ -112,14 +112,14 @@ pub struct Api {
 impl Api {
     /// Creates a client. Its configuration should disable the retries of `kube`, because the planner retries.
     pub fn new(client: kube::Client) -> Self {
-        let (resources, patience, limits) = (Arc::default(), REQUEST_TIMEOUT, Arc::default());
+        let (resources, timeout, limits) = (Arc::default(), REQUEST_TIMEOUT, Arc::default());
         let permit = Permit::always();
-        Self { client, resources, account: None, permit, patience, warnings: None, connecting: None, limits }
+        Self { client, resources, account: None, permit, timeout, warnings: None, connecting: None, limits }
     }
 
     /// Sets the timeout of requests. It does not apply to a watch that has started.
-    pub fn with_patience(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
     }
 
     /// Sets the connection timeout that messages contain.
@@ -128,7 +128,7 @@ impl Api {
     }
 
     /// Returns a client that reads and writes objects with the permissions of a ServiceAccount.
-    pub fn with_rights_of(&self, account: &Account) -> Self {
+    pub fn with_permissions_of(&self, account: &Account) -> Self {
         Self { account: Some(account.clone()), ..self.clone() }
     }
 
@@ -324,7 +324,7 @@ impl Api {
             }
             decode::bytes(answer?, decode::MOST_BYTES).await
         };
-        let answer = self.answer_within(most.min(self.patience), ask).await;
+        let answer = self.answer_within(most.min(self.timeout), ask).await;
         let is_secret = is_about_secrets(request.uri().path());
         let bytes = answer.map_err(|refusal| if is_secret { refusal.about_secret() } else { refusal })?;
         String::from_utf8(bytes).map_err(|_| Status::new(0, UNREADABLE, "the response is not valid UTF-8"))
@@ -364,12 +364,12 @@ impl Api {
     /// Returns the response, if it arrives before the timeout. An API server that is overloaded, or does not serve a new kind yet, refuses
     /// a request without processing it and returns a pause: the request is then retried, as in kubectl.
     async fn answer<T, A: Future<Output = kube::Result<T>>>(&self, ask: impl Fn() -> A) -> Result<T, Status> {
-        self.answer_within(self.patience, ask).await
+        self.answer_within(self.timeout, ask).await
     }
 
     async fn answer_within<T, A: Future<Output = kube::Result<T>>>(
         &self,
-        patience: Duration,
+        timeout: Duration,
         ask: impl Fn() -> A,
     ) -> Result<T, Status> {
         let answer = async {
@@ -381,8 +381,8 @@ impl Api {
             }
             ask().await
         };
-        let none = |_| Status::new(0, "NoAnswer", format!("no answer within {} s", patience.as_secs_f32()));
-        let answer = tokio::time::timeout(patience, answer).await.map_err(none)?;
+        let none = |_| Status::new(0, "NoAnswer", format!("no answer within {} s", timeout.as_secs_f32()));
+        let answer = tokio::time::timeout(timeout, answer).await.map_err(none)?;
         answer.map_err(|error| match self.connecting.filter(|_| is_late(&error)) {
             Some(limit) => Status::new(0, "NoAnswer", format!("no connection within {} s", limit.as_secs_f32())),
             None => status(error),

@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
 use super::error::{Error, Hint};
-use super::puller::Puller;
+use super::pull_secrets::PullSecrets;
 use super::supervise::guarded;
 use crate::registry;
 
@@ -20,7 +20,7 @@ const AT_A_TIME: usize = 4;
 
 /// The pulls of bundle images.
 pub(super) struct Bundles {
-    puller: Puller,
+    pull_secrets: PullSecrets,
     hint: Hint,
     events: mpsc::UnboundedSender<Event>,
     /// By namespace.
@@ -29,8 +29,8 @@ pub(super) struct Bundles {
 }
 
 impl Bundles {
-    pub(super) fn new(puller: Puller, hint: Hint, events: mpsc::UnboundedSender<Event>) -> Self {
-        Self { puller, hint, events, slots: BTreeMap::new(), tasks: BTreeMap::new() }
+    pub(super) fn new(pull_secrets: PullSecrets, hint: Hint, events: mpsc::UnboundedSender<Event>) -> Self {
+        Self { pull_secrets, hint, events, slots: BTreeMap::new(), tasks: BTreeMap::new() }
     }
 
     /// Starts an attempt and reports its start and its end to the planner.
@@ -38,13 +38,13 @@ impl Bundles {
         self.end(image);
         learn(&self.events, image, Some(begun.clone()));
         let slots = self.slots.entry(image.namespace.clone()).or_insert_with(|| Arc::new(Semaphore::new(AT_A_TIME)));
-        let (puller, events, slots) = (self.puller.clone(), self.events.clone(), slots.clone());
+        let (pull_secrets, events, slots) = (self.pull_secrets.clone(), self.events.clone(), slots.clone());
         let (asked, begun, hint) = (image.clone(), begun.clone(), self.hint);
         let task = tokio::spawn(async move {
             // The semaphore is never closed.
             let _slot = slots.acquire().await;
             // A retry after a panic may succeed: plans decide when to retry.
-            let unpacked = guarded(pull(&puller, &asked, &begun.secrets)).await.map_err(Error::from).flatten();
+            let unpacked = guarded(pull(&pull_secrets, &asked, &begun.secrets)).await.map_err(Error::from).flatten();
             let unpacked = unpacked.unwrap_or_else(|error| error.unpacked(hint));
             learn(&events, &asked, Some(begun.end(Timestamp::now(), unpacked)));
         });
@@ -75,9 +75,9 @@ fn learn(events: &mpsc::UnboundedSender<Event>, image: &BundleImage, unpacking: 
     let _ = events.send(Event::Learned(FactKey::Bundle(image.clone()), unpacking.map(Fact::Bundle)));
 }
 
-async fn pull(puller: &Puller, image: &BundleImage, secrets: &[String]) -> Result<Unpacked, Error> {
-    let location = Puller::location(&image.image)?;
-    let options = puller.options(&image.catalog_namespace, secrets).await?;
+async fn pull(pull_secrets: &PullSecrets, image: &BundleImage, secrets: &[String]) -> Result<Unpacked, Error> {
+    let location = PullSecrets::location(&image.image)?;
+    let options = pull_secrets.options(&image.catalog_namespace, secrets).await?;
     Ok(registry::image::unpack(&location, &options).await?)
 }
 
@@ -100,7 +100,7 @@ mod tests {
         let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
         let api = Api::new(kube::Client::try_from(nowhere).unwrap());
         let (events, seen) = mpsc::unbounded_channel();
-        (Bundles::new(Puller::new(api, &Options::default()), |_| None, events), seen)
+        (Bundles::new(PullSecrets::new(api, &Options::default()), |_| None, events), seen)
     }
 
     async fn learned(seen: &mut mpsc::UnboundedReceiver<Event>) -> (BundleImage, Option<Unpacking>) {
@@ -165,7 +165,7 @@ mod tests {
     async fn a_token_that_is_not_valid_in_a_header_is_reported() {
         let registry = registry_with_a_token_of_two_lines().await;
         let (mut bundles, mut seen) = bundles();
-        bundles.puller = Puller::new(
+        bundles.pull_secrets = PullSecrets::new(
             Api::new(kube::Client::try_from(kube::Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap()),
             &Options { plain_http: vec![registry.clone()], ..Options::default() },
         );

@@ -20,7 +20,7 @@ use super::api::{Api, ListQuery, Resource, WatchEvent};
 use super::endpoints;
 use super::error::{Error, Hint};
 use super::metrics::Metrics;
-use super::puller::Puller;
+use super::pull_secrets::PullSecrets;
 use super::supervise::{guarded, supervised};
 use super::watcher::{Step, Watcher};
 use crate::image::{self, Content, Location};
@@ -73,9 +73,9 @@ impl Catalogs {
         self.hint
     }
 
-    /// Returns a puller for bundle images with the options of catalog images.
-    pub(super) fn puller(&self, api: &Api) -> Puller {
-        Puller::new(api.clone(), &self.images)
+    /// Returns the reader of pull secrets for bundle images, with the options of catalog images.
+    pub(super) fn pull_secrets(&self, api: &Api) -> PullSecrets {
+        PullSecrets::new(api.clone(), &self.images)
     }
 
     /// Sends the local catalogs to the planner and returns the manager of connections.
@@ -204,7 +204,7 @@ impl Connections {
             }
             Target::Image { reference, catalog_dir, secrets } => {
                 let reader = ImageReader {
-                    puller: Puller::new(self.api.clone(), &self.images),
+                    pull_secrets: PullSecrets::new(self.api.clone(), &self.images),
                     namespace: namespace.to_owned(),
                     tenant,
                     catalog_dir: catalog_dir.clone(),
@@ -308,7 +308,7 @@ async fn dial(
 
 /// Reads an image, and again on request or after a failure.
 struct ImageReader {
-    puller: Puller,
+    pull_secrets: PullSecrets,
     namespace: String,
     /// Its quota, unless it belongs to the global namespace.
     tenant: Option<Quota>,
@@ -323,7 +323,7 @@ struct ImageReader {
 
 impl ImageReader {
     async fn run(mut self, reference: String) {
-        let location = match Puller::location(&reference) {
+        let location = match PullSecrets::location(&reference) {
             Ok(location) => location,
             Err(e) => return self.failed(&e),
         };
@@ -357,7 +357,7 @@ impl ImageReader {
     }
 
     async fn read(&mut self, location: &Location) -> Result<(), Error> {
-        let options = self.puller.options(&self.namespace, &self.secrets).await?;
+        let options = self.pull_secrets.options(&self.namespace, &self.secrets).await?;
         let known = self.held.as_ref().map(|(content, _)| content.digest.as_str());
         if known.is_some()
             && known == Some(image::resolve(location, &options).await.map_err(registry::Error::from)?.as_str())

@@ -50,9 +50,9 @@ pub enum Error {
     Ended,
     #[error(transparent)]
     Panicked(#[from] Panicked),
-    /// `unread`: the reason why a pull secret was not used.
-    #[error("{source}{}", unread.as_ref().map(|why| format!("; {why}")).unwrap_or_default())]
-    CatalogSource { namespace: String, name: String, unread: Option<Box<Self>>, source: Box<Self> },
+    /// `secret_error`: the reason why a pull secret was not used.
+    #[error("{source}{}", secret_error.as_ref().map(|why| format!("; {why}")).unwrap_or_default())]
+    CatalogSource { namespace: String, name: String, secret_error: Option<Box<Self>>, source: Box<Self> },
 }
 
 /// A panic of a task, with its message.

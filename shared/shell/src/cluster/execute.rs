@@ -142,7 +142,7 @@ async fn one(
 
 async fn request(api: &Api, action: &Action) -> Result<Option<Value>, Status> {
     match action {
-        Action::As(account, action) => Box::pin(request(&api.with_rights_of(account), action)).await,
+        Action::As(account, action) => Box::pin(request(&api.with_permissions_of(account), action)).await,
         Action::Certify(wanted, action) => {
             let issued = certificate::issue(wanted);
             let issued = issued.map_err(|error| Status::new(0, "NoCertificate", error.to_string()))?;

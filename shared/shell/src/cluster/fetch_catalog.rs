@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::api::Api;
 use super::endpoints::service;
 use super::error::Error;
-use super::puller::Puller;
+use super::pull_secrets::PullSecrets;
 use crate::image::{self, Content, Location, Wanted};
 use crate::registry::client::{Client, Settings};
 use crate::registry::{self, dir};
@@ -30,33 +30,33 @@ pub(crate) enum Fetched {
 /// The content cannot be read from this machine.
 pub(crate) async fn fetch(api: &Api, images: &image::Options, source: &Value) -> Result<Fetched, Error> {
     let namespace = object::namespace(source);
-    let mut unread = None;
+    let mut secret_error = None;
     let fetched = match Origin::from_source(source) {
         Origin::Address(address) => dial(address).await.map(Fetched::Snapshot),
-        Origin::Image(reference) => fetch_image(api, images, source, reference, &mut unread).await,
+        Origin::Image(reference) => fetch_image(api, images, source, reference, &mut secret_error).await,
         Origin::ConfigMap(name) => config_map(api, namespace, name).await.map(Fetched::Snapshot),
         Origin::Invalid(why) => Err(Error::Spec(why)),
     };
     let name = || object::name(source).to_owned();
     fetched.map_err(|error| {
-        let (unread, source) = (unread.map(Box::new), Box::new(error));
-        Error::CatalogSource { namespace: namespace.to_owned(), name: name(), unread, source }
+        let (secret_error, source) = (secret_error.map(Box::new), Box::new(error));
+        Error::CatalogSource { namespace: namespace.to_owned(), name: name(), secret_error, source }
     })
 }
 
-/// Pulls the image of a CatalogSource. `unread` receives the reason why its pull secrets are not used.
+/// Pulls the image of a CatalogSource. `secret_error` receives the reason why its pull secrets are not used.
 async fn fetch_image(
     api: &Api,
     images: &image::Options,
     source: &Value,
     reference: &str,
-    unread: &mut Option<Error>,
+    secret_error: &mut Option<Error>,
 ) -> Result<Fetched, Error> {
-    let location = Puller::location(reference)?;
+    let location = PullSecrets::location(reference)?;
     let secrets = catalog_source::pull_secrets(source);
-    let puller = Puller::new(api.clone(), images);
+    let pull_secrets = PullSecrets::new(api.clone(), images);
     let options;
-    (options, *unread) = puller.options_as_far_as(object::namespace(source), &secrets).await;
+    (options, *secret_error) = pull_secrets.readable_options(object::namespace(source), &secrets).await;
     let wanted = Wanted::catalog(catalog_source::catalog_dir(source).as_deref());
     let content = image::pull(&location, wanted, &options).await.map_err(registry::Error::from)?;
     Ok(Fetched::Image(Box::new((location, content))))

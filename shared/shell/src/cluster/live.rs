@@ -19,11 +19,11 @@ use tokio::time::Instant;
 use super::api::Api;
 use super::bundles::Bundles;
 use super::catalogs::Catalogs;
-use super::copies::{self, Unknown};
 use super::discovery;
 use super::execute::{Done, execute};
 use super::lease::Permit;
 use super::metrics::Metrics;
+use super::missing_copies::{self, MissingCopies};
 use super::questions::{Questions, is_for_audit};
 use super::supervise::{guarded, supervised};
 use super::unreadable::UnreadableReports;
@@ -48,7 +48,7 @@ pub struct LoopOptions {
     /// The metrics to update.
     pub metrics: Metrics,
     /// How long `once` waits for catalogs that cannot be read when nothing else is in progress.
-    pub catalog_patience: Duration,
+    pub catalog_grace_period: Duration,
     /// Treat kinds that the API server does not serve as kinds without objects.
     pub without_missing_kinds: bool,
 }
@@ -130,7 +130,7 @@ pub async fn run(
         };
         watches.spawn(supervised(begin, |_| ()));
     }
-    let bundles = Bundles::new(catalogs.puller(&api), catalogs.hint(), events_in.clone());
+    let bundles = Bundles::new(catalogs.pull_secrets(&api), catalogs.hint(), events_in.clone());
     let catalogs = catalogs.start(api.clone(), events_in.clone(), options.metrics.clone());
     let mut questions = Questions::new(catalogs, bundles);
     let mut scrapes = options.metrics.scrapes();
@@ -140,7 +140,7 @@ pub async fn run(
     let slots = Arc::new(Semaphore::new(CONCURRENCY));
     let mut reported = AuditReports::default();
     let mut unreadable = UnreadableReports::default();
-    let mut unknown = Unknown::default();
+    let mut missing_copies = MissingCopies::default();
     let mut stop = std::pin::pin!(stop);
     let observe = |planner: &mut Planner, event: Event| {
         options.metrics.observe(planner.world(), &event);
@@ -229,12 +229,12 @@ pub async fn run(
             let misses = planner.reasons().any(|(_, reasons)| reasons.iter().any(Reason::is_of_requirements));
             let discovers = misses && !questions.discoveries.are_settled();
             let asks = !questions.catalogs.are_settled() || planner.world().is_unpacking() || discovers;
-            let known = events.is_empty() && unknown.is_empty();
+            let known = events.is_empty() && missing_copies.is_empty();
             if options.once && planner.is_quiet() && known && !asks {
                 // An audit does not wait for other controllers, because it does not trigger their work.
                 let pending = if options.audit { Pending::Nothing } else { planner.pending() };
                 let since = (pending == Pending::Catalog).then(|| away.unwrap_or_else(Instant::now));
-                let is_over = since.is_some_and(|since| since.elapsed() >= options.catalog_patience);
+                let is_over = since.is_some_and(|since| since.elapsed() >= options.catalog_grace_period);
                 if pending == Pending::Nothing || is_over {
                     observer.ended(planner.world());
                     return End::Quiet(reasons(&planner));
@@ -242,9 +242,9 @@ pub async fn run(
                 away = since;
             }
         }
-        let give_up = away.map(|since| since + options.catalog_patience);
+        let give_up = away.map(|since| since + options.catalog_grace_period);
         let say = observer.due();
-        let (look, ask) = (unknown.due(), questions.discoveries.due());
+        let (look, ask) = (missing_copies.due(), questions.discoveries.due());
         let wakeup = planner.wakeup().map_or(Duration::from_hours(1), |at| {
             Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or(Duration::ZERO)
         });
@@ -291,7 +291,7 @@ pub async fn run(
                         observe(&mut planner, event);
                     }
                 }
-                Signal::Copy(copy) => unknown.add(planner.world(), copy),
+                Signal::Copy(copy) => missing_copies.add(planner.world(), copy),
                 Signal::Synced(watched, term) => {
                     if term == *terms_in.borrow() && unsynced.remove(&watched) && unsynced.is_empty() {
                         observer.started(planner.world());
@@ -305,9 +305,9 @@ pub async fn run(
                 Signal::Recovered(gvk) => observer.recovered(&gvk),
             },
             () = tokio::time::sleep_until(look.unwrap_or_else(Instant::now)), if look.is_some() => {
-                let objects = unknown.take(planner.world());
+                let objects = missing_copies.take(planner.world());
                 if !objects.is_empty() {
-                    tasks.spawn(copies::read(api.clone(), objects, events_in.clone()));
+                    tasks.spawn(missing_copies::read(api.clone(), objects, events_in.clone()));
                 }
             }
             () = tokio::time::sleep_until(ask.unwrap_or_else(Instant::now)), if ask.is_some() => {

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!   watch    lists and watches every kind that planning reads    --Event-->  live: Planner
-//!     copies   reads copied ClusterServiceVersions whose state is unknown
+//!     missing_copies  reads copied ClusterServiceVersions whose state is unknown; object_filter: relevant objects of common kinds
 //!   catalogs connections to registries                           --Event-->   |
 //!     endpoints  detects that the pods behind a Service were replaced
 //!   bundles  bundle images, pulled on request                    --Event-->   |
-//!     puller   the credentials of both
+//!     pull_secrets  the credentials of both
 //!   unreadable  reports objects that cannot be decoded           --+--> log, Events
 //!   execute  sends actions as requests, reports responses        <--Work----  +  bounded concurrency
 //!     certificate  issues serving certificates
@@ -33,7 +33,6 @@ mod bundles;
 pub mod catalogs;
 pub(crate) mod certificate;
 mod clock;
-mod copies;
 mod decode;
 mod discovery;
 pub(crate) mod endpoints;
@@ -41,12 +40,13 @@ mod error;
 mod execute;
 pub(crate) mod fetch_catalog;
 pub(crate) mod follow;
-pub(crate) mod interest;
 pub mod lease;
 pub mod live;
 pub mod metrics;
+mod missing_copies;
+pub(crate) mod object_filter;
 mod permit;
-pub(crate) mod puller;
+pub(crate) mod pull_secrets;
 mod questions;
 pub mod request_error;
 pub(crate) mod schema_check;

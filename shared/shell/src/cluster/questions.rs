@@ -57,7 +57,7 @@ pub(super) async fn answer(api: &Api, question: &Question, events: &mpsc::Unboun
         Question::CheckSchema(question) => {
             let key = FactKey::SchemaCheck(question.crd.clone(), question.digest());
             let (found, since) = schema_check::check(api, question).await;
-            if found.misfits > 0 {
+            if found.invalid > 0 {
                 let (api, question, key, events) = (api.clone(), question.clone(), key.clone(), events.clone());
                 tokio::spawn(async move {
                     if schema_check::changes(&api, &question, &since).await {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
 use super::api::{Api, Depth, ListQuery, Page, Resource, WatchEvent};
-use super::interest::{is_component, is_ours};
+use super::object_filter::{is_component, is_of_olm};
 use super::watcher::{Step, Watcher};
 
 /// Which objects of a kind are stored, and how they are read.
@@ -122,7 +122,7 @@ impl Watched {
     /// Returns whether the object is relevant, by its metadata.
     fn wants(&self, object: &Value) -> bool {
         let chooses = matches!(self.selection, Selection::Components | Selection::Contents);
-        !chooses || is_ours(object) || is_component(object)
+        !chooses || is_of_olm(object) || is_component(object)
     }
 
     /// Returns the object as it is stored, read completely where necessary; `None` if it is irrelevant or deleted.
@@ -130,7 +130,7 @@ impl Watched {
         if !self.wants(&object) {
             return Ok(None);
         }
-        if self.selection == Selection::Contents && is_ours(&object) {
+        if self.selection == Selection::Contents && is_of_olm(&object) {
             match api.read(&ObjectRef::from_object(&object)).await? {
                 Some(Ok(whole)) => object = whole,
                 Some(Err(unreadable)) => return Ok(Some(Err(unreadable))),

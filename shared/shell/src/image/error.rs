@@ -14,7 +14,7 @@ use tokio::task::JoinError;
 use super::Wanted;
 use crate::causes::innermost;
 
-/// An error of a pull, with the image. The message does not include the location: see [`PullError::place`].
+/// An error of a pull or a push, with the image. The message does not include the location: see [`PullError::place`].
 #[derive(Debug, thiserror::Error)]
 #[error("{source}")]
 pub struct PullError {
@@ -73,6 +73,24 @@ pub enum Error {
     Refused { registry: String, code: String, message: String },
     #[error("{registry} denies pull access to the image")]
     Denied { registry: String, credentials: Used },
+    #[error("{registry} denies push access to the repository")]
+    PushDenied { registry: String, credentials: Used },
+    #[error("{registry} has no such repository")]
+    NoRepository { registry: String, by_registry: bool },
+    #[error("{registry} names an upload location that is not allowed: {location:?}")]
+    UploadLocation { registry: String, location: String },
+    #[error("{registry} reports that it has {received} bytes of {digest}, which has {size}")]
+    UploadRange { registry: String, digest: String, received: u64, size: u64 },
+    #[error("{registry} stored {expected} under the digest {found}")]
+    StoredDigest { registry: String, expected: String, found: String },
+    #[error("the image has the digest {found}, not {expected}")]
+    OtherDigest { expected: String, found: String },
+    #[error("{digest} is larger than {limit} bytes, which {registry} accepts only in one part")]
+    LargeBlob { registry: String, digest: String, limit: u64 },
+    #[error("the image was not pushed within {} s", .0.as_secs())]
+    SlowPush(Duration),
+    #[error("the image consists of more than {0} manifests")]
+    ManyManifests(usize),
     /// `by_registry`: whether the response is that of a registry, not of another web server.
     #[error("{registry} has no such image")]
     NoImage { registry: String, by_registry: bool },
@@ -113,6 +131,13 @@ pub enum Error {
     #[error("{named_by} names the folder /{folder}, which does not exist")]
     NoFolder { named_by: &'static str, folder: String },
 
+    #[error("{0:?} has more than 4096 bytes, which readers of images do not support")]
+    LongPath(String),
+    #[error("manifests with docker's media types have no annotations")]
+    DockerAnnotations,
+    #[error("an OCI layout has no images with docker's media types")]
+    DockerLayout,
+
     #[error("what was delivered as {expected} has the digest {found}")]
     WrongDigest { expected: String, found: String },
     #[error("layer {digest} is longer than the {size} bytes of its manifest")]
@@ -129,6 +154,8 @@ pub enum Error {
     ShortFile { path: String, got: u64, size: u64 },
     #[error("the image has an entry {0:?}, which leads out of the image")]
     LeadsOut(String),
+    #[error("the image has {what}: {path:?}")]
+    Hostile { what: &'static str, path: String },
     #[error("the image holds {0}")]
     TooMuch(Excess),
     #[error("the image was not pulled within {} s", .0.as_secs())]
@@ -172,6 +199,7 @@ impl Error {
                 | Self::Header { .. }
                 | Self::ShortLayer { .. }
                 | Self::Slow(_)
+                | Self::SlowPush(_)
         ) || self.is_local()
     }
 
@@ -234,6 +262,12 @@ pub enum LayoutError {
     Missing(String),
     #[error("{name} is longer than {limit} bytes")]
     LongDocument { name: String, limit: u64 },
+    #[error("the directory is not empty, and not an OCI layout")]
+    OtherContent,
+    #[error("its index.json is invalid: {0}")]
+    Index(#[source] serde_json::Error),
+    #[error("its index.json is invalid: manifests is not a list")]
+    NoList,
     #[error("this OCI layout has no image")]
     Empty,
     #[error("this OCI layout has {images} images")]
@@ -251,7 +285,7 @@ impl LayoutError {
 fn not(wanted: &Wanted) -> &'static str {
     match wanted {
         Wanted::Catalog | Wanted::CatalogIn(_) => "no catalog",
-        Wanted::Bundle => "no bundle",
+        Wanted::Bundle | Wanted::BundleFiles => "no bundle",
         Wanted::Any => "neither a catalog nor a bundle",
     }
 }

@@ -64,6 +64,16 @@ pub(super) fn read(
     Ok(())
 }
 
+/// Reads a blob to its end, and verifies its size and digest.
+pub(super) fn verify(blob: impl Read, descriptor: &Descriptor) -> Result<(), Error> {
+    let mut blob = Verified::new(blob, descriptor);
+    let read = io::copy(&mut blob, &mut io::sink());
+    match blob.failure.take() {
+        Some(failure) => Err(failure),
+        None => Ok(read.map(drop)?),
+    }
+}
+
 /// Passes bytes through and verifies their number and digest at the end.
 struct Verified<R> {
     inner: R,

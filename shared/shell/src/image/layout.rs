@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use super::manifest::{Descriptor, Manifest, verify};
 use super::{Error, LayoutError};
 
-const INDEX: &str = "index.json";
-const NAME: &str = "org.opencontainers.image.ref.name";
+/// The index of a layout.
+pub(super) const INDEX: &str = "index.json";
+/// The annotation of an image in the index with its name.
+pub(super) const NAME: &str = "org.opencontainers.image.ref.name";
 /// The annotation in which containerd and docker store the complete reference.
 const WHOLE_NAME: &str = "io.containerd.image.name";
 /// Most members of an archive, which is enough for the blobs of many images.
@@ -73,6 +75,21 @@ impl Layout {
         self.read(&member(&descriptor.digest)).map_err(|problem| problem.at(&self.path))
     }
 
+    /// Reads a part of a blob.
+    pub(super) fn part(&self, descriptor: &Descriptor, offset: u64, length: u64) -> Result<Vec<u8>, Error> {
+        let read = self.open_at(&member(&descriptor.digest), offset).and_then(|mut from| {
+            let mut bytes = Vec::new();
+            from.by_ref().take(length).read_to_end(&mut bytes).map_err(LayoutError::Io)?;
+            Ok(bytes)
+        });
+        let bytes = read.map_err(|problem| problem.at(&self.path))?;
+        if bytes.len() as u64 == length {
+            return Ok(bytes);
+        }
+        let (digest, size) = (descriptor.digest.clone(), descriptor.size);
+        Err(Error::ShortLayer { digest, got: offset + bytes.len() as u64, size })
+    }
+
     fn document(&self, name: &str) -> Result<Vec<u8>, Error> {
         let limit = self.limit;
         let read = self.read(name).and_then(|from| {
@@ -85,23 +102,31 @@ impl Layout {
     }
 
     fn read(&self, name: &str) -> Result<Box<dyn Read + Send>, LayoutError> {
+        self.open_at(name, 0).map(|file| Box::new(file) as Box<dyn Read + Send>)
+    }
+
+    /// Opens a file or a member of the archive, from an offset to its end.
+    fn open_at(&self, name: &str, skipped: u64) -> Result<io::Take<File>, LayoutError> {
         let missing = || LayoutError::Missing(name.to_owned());
-        let Some(members) = &self.members else {
-            return match File::open(self.path.join(name)) {
-                Ok(file) => Ok(Box::new(file)),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => Err(missing()),
-                Err(e) => Err(LayoutError::Io(e)),
-            };
+        let (file, offset, size) = match &self.members {
+            None => (File::open(self.path.join(name)), 0, u64::MAX),
+            Some(members) => {
+                let (offset, size) = members.get(name).ok_or_else(missing)?;
+                (File::open(&self.path), *offset, *size)
+            }
         };
-        let (offset, size) = members.get(name).ok_or_else(missing)?;
-        let mut file = File::open(&self.path).map_err(LayoutError::Io)?;
-        file.seek(SeekFrom::Start(*offset)).map_err(LayoutError::Io)?;
-        Ok(Box::new(file.take(*size)))
+        let mut file = match file {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(missing()),
+            Err(e) => return Err(LayoutError::Io(e)),
+        };
+        file.seek(SeekFrom::Start(offset.saturating_add(skipped))).map_err(LayoutError::Io)?;
+        Ok(file.take(size.saturating_sub(skipped)))
     }
 }
 
 /// Returns the path of a blob. The digest was checked when its descriptor was read.
-fn member(digest: &str) -> String {
+pub(super) fn member(digest: &str) -> String {
     format!("blobs/{}", digest.replace(':', "/"))
 }
 

@@ -6,7 +6,7 @@ use olm_core::api::hash::hex;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256, Sha512};
 
-use super::{BUNDLE_LABEL, CATALOG_LABEL, Error, Kind, MANIFESTS_LABEL, METADATA_LABEL, Wanted};
+use super::{BUNDLE_LABEL, CATALOG_LABEL, Error, Kind, MANIFESTS_LABEL, METADATA_LABEL, TESTS_LABEL, Wanted};
 
 /// A reference to content, with its digest and size.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -23,6 +23,12 @@ pub(super) struct Descriptor {
     pub(super) annotations: BTreeMap<String, String>,
 }
 
+impl Descriptor {
+    pub(super) fn new(media_type: &str, digest: &str, size: u64) -> Self {
+        Self { media_type: media_type.to_owned(), digest: digest.to_owned(), size, ..Self::default() }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 struct Platform {
     #[serde(default)]
@@ -37,6 +43,8 @@ struct Platform {
 pub(super) struct Manifest {
     #[serde(default)]
     schema_version: u32,
+    #[serde(default)]
+    pub(super) media_type: String,
     config: Option<Descriptor>,
     #[serde(default)]
     pub(super) layers: Vec<Descriptor>,
@@ -97,28 +105,45 @@ pub(super) fn labels(config: &[u8]) -> Result<BTreeMap<String, String>, Error> {
     Ok(config.config.unwrap_or_default().labels.unwrap_or_default())
 }
 
-/// Folders of an image, each with its name in the content.
-type Folders = Vec<(String, &'static str)>;
+/// A folder of an image to store.
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    /// Its path in the image, as the label has it.
+    pub(super) path: String,
+    /// Its name in the content; if `None`, its path in the image.
+    pub(super) name: Option<&'static str>,
+    /// Whether it may be missing.
+    pub(super) is_optional: bool,
+}
+
+impl Folder {
+    pub(super) fn new(path: impl Into<String>, name: Option<&'static str>) -> Self {
+        Self { path: path.into(), name, is_optional: false }
+    }
+}
 
 /// Returns the kind of an image, and the folders to store (olm-behaviour/opm.md#rendering).
-pub(super) fn kind(labels: &BTreeMap<String, String>, wanted: &Wanted) -> Result<(Kind, Folders), Error> {
+pub(super) fn kind(labels: &BTreeMap<String, String>, wanted: &Wanted) -> Result<(Kind, Vec<Folder>), Error> {
     if let Wanted::CatalogIn(folder) = wanted {
-        return Ok((Kind::Catalog, vec![(folder.clone(), "")]));
+        return Ok((Kind::Catalog, vec![Folder::new(folder, Some(""))]));
     }
     let label = |name: &str| labels.get(name).filter(|value| !value.is_empty());
-    let catalog = label(CATALOG_LABEL).filter(|_| *wanted != Wanted::Bundle);
+    let is_bundle = matches!(wanted, Wanted::Bundle | Wanted::BundleFiles);
+    let catalog = label(CATALOG_LABEL).filter(|_| !is_bundle);
     if let Some(folder) = catalog {
-        return Ok((Kind::Catalog, vec![(folder.clone(), "")]));
+        return Ok((Kind::Catalog, vec![Folder::new(folder, Some(""))]));
     }
     if label(BUNDLE_LABEL).is_some() && *wanted != Wanted::Catalog {
         let folder = |name, default: &str| label(name).cloned().unwrap_or_else(|| default.to_owned());
-        return Ok((
-            Kind::Bundle,
-            vec![
-                (folder(MANIFESTS_LABEL, "manifests/"), "manifests"),
-                (folder(METADATA_LABEL, "metadata/"), "metadata"),
-            ],
-        ));
+        let manifests = folder(MANIFESTS_LABEL, "manifests/");
+        let metadata = folder(METADATA_LABEL, "metadata/");
+        if *wanted == Wanted::BundleFiles {
+            let mut folders = vec![Folder::new(manifests, None), Folder::new(metadata, None)];
+            folders.extend(label(TESTS_LABEL).map(|path| Folder { is_optional: true, ..Folder::new(path, None) }));
+            return Ok((Kind::Bundle, folders));
+        }
+        let folders = [Folder::new(manifests, Some("manifests")), Folder::new(metadata, Some("metadata"))];
+        return Ok((Kind::Bundle, folders.into()));
     }
     Err(Error::OtherKind { wanted: wanted.clone(), labels: labels.clone() })
 }

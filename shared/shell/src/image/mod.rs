@@ -1,4 +1,4 @@
-//! Catalog and bundle images, from a registry, an OCI layout or an archive.
+//! Catalog and bundle images, from a registry, an OCI layout or an archive, and bundle images written to these.
 //!
 //! ```text
 //!   pull         a location --> Content, through the cache
@@ -10,11 +10,17 @@
 //!     tree          the folders that the labels name, with whiteouts and links resolved
 //!     error         the errors of pulls
 //!     cache         content by digest, in the user's cache directory
+//!
+//!   build        files --> Built, an image that is reproducible to the byte
+//!   store        Built --> an OCI layout, or an archive of one
+//!   push         Built, or an image of a layout --> a registry
+//!     upload        blobs, in chunks and with retries, and manifests
 //! ```
 //!
 //! *Guarantees.* Only the folders that the labels name are stored, on disk; other content is read and discarded. Content is used
 //! only after its digest was verified. No path of an image resolves to a place outside of the returned folder.
 
+mod build;
 mod cache;
 mod challenge;
 mod credentials;
@@ -23,14 +29,18 @@ mod layer;
 mod layout;
 mod manifest;
 mod pull;
+mod push;
 mod registry;
+mod store;
 mod tree;
+mod upload;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+pub use build::{Blob, Built, MediaTypes, Platform, Recipe, build};
 pub use cache::default_cache;
 pub use credentials::Credentials;
 pub use error::{Error, Excess, LayoutError, PullError, Used};
@@ -39,15 +49,26 @@ pub use layout::is_layout;
 use oci_spec::distribution::Reference;
 use olm_core::budget::CATALOG_BYTES;
 pub use pull::{pull, pull_blocking, resolve};
+pub use push::{Part, Pushable};
+pub use store::{write_archive, write_layout};
+pub use upload::{Sent, Watch};
 
 /// The label of a catalog image that names the directory of its file-based catalog.
 pub const CATALOG_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
+/// The label of a bundle image with the format of the bundle.
+pub const MEDIA_TYPE_LABEL: &str = "operators.operatorframework.io.bundle.mediatype.v1";
 /// The label that marks a bundle image, with the package's name.
 pub const BUNDLE_LABEL: &str = "operators.operatorframework.io.bundle.package.v1";
 /// The label of a bundle image that names the directory of its manifests.
 pub const MANIFESTS_LABEL: &str = "operators.operatorframework.io.bundle.manifests.v1";
 /// The label of a bundle image that names the directory of its metadata.
 pub const METADATA_LABEL: &str = "operators.operatorframework.io.bundle.metadata.v1";
+/// The label of a bundle image with the channels of the bundle, separated by commas.
+pub const CHANNELS_LABEL: &str = "operators.operatorframework.io.bundle.channels.v1";
+/// The label of a bundle image with the default channel of the package.
+pub const DEFAULT_CHANNEL_LABEL: &str = "operators.operatorframework.io.bundle.channel.default.v1";
+/// The label of a bundle image that names the directory of its tests.
+pub const TESTS_LABEL: &str = "operators.operatorframework.io.test.config.v1";
 /// The label of catalog images with a SQLite database, a deprecated format.
 pub(crate) const DATABASE_LABEL: &str = "operators.operatorframework.io.index.database.v1";
 
@@ -81,9 +102,15 @@ impl FromStr for Location {
 impl Location {
     fn layout(text: &str) -> Self {
         let whole = PathBuf::from(text);
-        match text.rsplit_once(':') {
-            Some((path, name)) if !whole.exists() => Self::Layout { path: path.into(), name: Some(name.to_owned()) },
-            _ => Self::Layout { path: whole, name: None },
+        if whole.exists() {
+            return Self::Layout { path: whole, name: None };
+        }
+        // A name can contain colons, as in registry.example.com:5000/rose:1.0.0.
+        let mut splits = text.match_indices(':').map(|(at, _)| (&text[..at], &text[at + 1..]));
+        let existing = splits.find(|(path, _)| Path::new(path).exists());
+        match existing.or_else(|| text.rsplit_once(':')) {
+            Some((path, name)) => Self::Layout { path: path.into(), name: Some(name.to_owned()) },
+            None => Self::Layout { path: whole, name: None },
         }
     }
 }
@@ -107,6 +134,9 @@ pub enum Wanted {
     CatalogIn(String),
     /// A bundle.
     Bundle,
+    /// A bundle with all its files, under their names in the image, including tests. An image with links, devices, absolute paths or
+    /// duplicate paths is refused, and the cache is not used.
+    BundleFiles,
     /// A catalog or a bundle.
     Any,
 }

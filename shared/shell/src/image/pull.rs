@@ -1,6 +1,7 @@
 //! Pulls an image: reads the manifest, checks the cache, and otherwise unpacks the layers one by one.
 
 use std::io::Read;
+use std::path::Path;
 
 use tokio::task::AbortHandle;
 
@@ -57,7 +58,7 @@ async fn within<T>(
 fn named_by(wanted: &Wanted) -> &'static str {
     match wanted {
         Wanted::CatalogIn(_) => "spec.grpcPodConfig.extractContent.catalogDir",
-        Wanted::Catalog | Wanted::Bundle | Wanted::Any => "a label of the image",
+        Wanted::Catalog | Wanted::Bundle | Wanted::BundleFiles | Wanted::Any => "a label of the image",
     }
 }
 
@@ -146,12 +147,14 @@ async fn pull_unbounded(location: &Location, wanted: Wanted, options: &Options) 
         // An image can contain several catalogs.
         key = cache::in_folder(&key, folder);
     }
-    let cache = options.cache.as_deref();
+    // The entries of the cache were not pulled as strictly.
+    let is_strict = wanted == Wanted::BundleFiles;
+    let cache = options.cache.as_deref().filter(|_| !is_strict);
     if let Some(found) = cache.and_then(|cache| cache::find(cache, kind, &key)) {
         return Ok(Content { digest, ..found });
     }
     let staging = Staging::new(cache)?;
-    let mut tree = Tree::new(staging.files(), &folders, named_by(&wanted), limits)?;
+    let mut tree = Tree::new(staging.files(), &folders, named_by(&wanted), limits)?.strict(is_strict);
     let mut unpacked = limits.unpacked;
     for layer in image.layers {
         tracing::debug!(image = %location, layer = layer.digest, size = layer.size, "pulling");
@@ -164,7 +167,7 @@ async fn pull_unbounded(location: &Location, wanted: Wanted, options: &Options) 
         (tree, unpacked) = applied.await??;
     }
     // Creating up to hundreds of thousands of small files blocks the thread.
-    let cache = options.cache.clone();
+    let cache = cache.map(Path::to_owned);
     let stored = tokio::task::spawn_blocking(move || {
         let root = staging.content();
         std::fs::create_dir_all(&root)?;

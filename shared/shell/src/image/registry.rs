@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_RANGE, HeaderMap, HeaderValue, RANGE, WWW_AUTHENTICATE};
 use oci_spec::distribution::Reference;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
@@ -32,6 +32,9 @@ const MANIFESTS: [&str; 4] = [
 ];
 /// Capacity of the queue between download and decompression of a layer, in chunks.
 const CHUNKS: usize = 8;
+/// How often a download that breaks off is continued, and the pause before.
+const CONTINUED: u32 = 3;
+const CONTINUED_AFTER: Duration = Duration::from_millis(200);
 /// Most bytes of a response with a token. Tokens of public registries have a few thousand bytes.
 const LONGEST_TOKEN: u64 = 256 << 10;
 /// Most bytes of an error response.
@@ -39,24 +42,43 @@ const LONGEST_REFUSAL: u64 = 16 << 10;
 /// Most redirects of one request. Public registries redirect once, to the storage of their blobs.
 const REDIRECTS: usize = 5;
 
+/// The access that is requested for a repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    Pull,
+    Push,
+}
+
+impl Access {
+    /// Returns the actions of the scope of a token.
+    fn actions(self) -> &'static str {
+        match self {
+            Self::Pull => "pull",
+            Self::Push => "pull,push",
+        }
+    }
+}
+
 /// An image in a registry.
 pub(super) struct Registry {
-    client: Client,
-    image: Reference,
+    pub(super) client: Client,
+    pub(super) image: Reference,
     /// `https://host/v2/`
-    base: Url,
+    pub(super) base: Url,
+    login: Login,
+    access: Access,
     /// The value of the header `Authorization`.
-    authorization: Option<HeaderValue>,
+    pub(super) authorization: Option<HeaderValue>,
     limit: u64,
-    stall: Duration,
+    pub(super) stall: Duration,
     credentials: Used,
 }
 
 /// A failed request.
-struct Refusal {
-    error: Error,
+pub(super) struct Refusal {
+    pub(super) error: Error,
     /// Whether the request may succeed with other credentials.
-    other_credentials: bool,
+    pub(super) other_credentials: bool,
 }
 
 impl From<Error> for Refusal {
@@ -71,6 +93,22 @@ impl Registry {
         if let Some(digest) = image.digest() {
             check_digest(digest)?;
         }
+        let mut refused = None;
+        for mut registry in Self::candidates(image, options, Access::Pull).await? {
+            match registry.first().await {
+                Ok((manifest, digest)) => return Ok((registry, manifest, digest)),
+                Err(Refusal { error, other_credentials: false }) => return Err(error),
+                Err(Refusal { error, .. }) => {
+                    refused.get_or_insert(error);
+                }
+            }
+        }
+        let credentials = Used::None;
+        Err(refused.unwrap_or_else(|| Error::Denied { registry: image.registry().to_owned(), credentials }))
+    }
+
+    /// Returns a client for each of the credentials, the best first; without credentials if there are none.
+    pub(super) async fn candidates(image: &Reference, options: &Options, access: Access) -> Result<Vec<Self>, Error> {
         install_crypto_provider();
         let credentials = options.credentials.clone();
         let requested = image.clone();
@@ -83,36 +121,30 @@ impl Registry {
         let scheme = if options.plain_http.iter().any(|plain| plain == host) { "http" } else { "https" };
         let base = Url::parse(&format!("{scheme}://{host}/v2/"))
             .map_err(|source| Error::Host { host: host.to_owned(), source })?;
-        let mut refused = None;
-        for auth in candidates {
-            let credentials = match auth {
+        let client = client(options, scheme == "https", access)?;
+        let with = |login| {
+            let credentials = match login {
                 _ if options.withheld => Used::Withheld,
                 Login::Anonymous => Used::None,
                 Login::Basic(..) => Used::Found,
             };
-            let mut registry = Self {
-                client: client(options, scheme == "https")?,
+            Self {
+                client: client.clone(),
                 image: image.clone(),
                 base: base.clone(),
+                login,
+                access,
                 authorization: None,
                 limit: options.limits.document,
                 stall: options.limits.stall,
                 credentials,
-            };
-            match registry.first(&auth).await {
-                Ok((manifest, digest)) => return Ok((registry, manifest, digest)),
-                Err(Refusal { error, other_credentials: false }) => return Err(error),
-                Err(Refusal { error, .. }) => {
-                    refused.get_or_insert(error);
-                }
             }
-        }
-        let credentials = Used::None;
-        Err(refused.unwrap_or_else(|| Error::Denied { registry: image.registry().to_owned(), credentials }))
+        };
+        Ok(candidates.into_iter().map(with).collect())
     }
 
-    async fn first(&mut self, auth: &Login) -> Result<(Vec<u8>, String), Refusal> {
-        self.authorization = self.authorize(auth).await?;
+    async fn first(&mut self) -> Result<(Vec<u8>, String), Refusal> {
+        self.authorize().await?;
         let manifest = self.pull_manifest(self.image.digest().or_else(|| self.image.tag()).unwrap_or("latest")).await?;
         let digest = digest_like(self.image.digest().unwrap_or("sha256:"), &manifest);
         if let Some(expected) = self.image.digest() {
@@ -121,8 +153,14 @@ impl Registry {
         Ok((manifest, digest))
     }
 
+    /// Requests a token, if the registry requires one. It expires after some minutes.
+    pub(super) async fn authorize(&mut self) -> Result<(), Refusal> {
+        self.authorization = self.authorization_for(&self.login).await?;
+        Ok(())
+    }
+
     /// Returns the value of the header `Authorization`: the credentials, or the token that the token service issues for them.
-    async fn authorize(&self, auth: &Login) -> Result<Option<HeaderValue>, Refusal> {
+    async fn authorization_for(&self, auth: &Login) -> Result<Option<HeaderValue>, Refusal> {
         let response = self.send(self.base.clone(), HeaderMap::new()).await?;
         let challenges = response.headers().get_all(WWW_AUTHENTICATE);
         let challenge = challenges.iter().filter_map(|c| c.to_str().ok()).find_map(Bearer::from_header);
@@ -143,7 +181,8 @@ impl Registry {
         if url.scheme() != "https" && url.scheme() != self.base.scheme() {
             return Err(Error::PlainTokenService { registry, realm }.into());
         }
-        url.query_pairs_mut().append_pair("scope", &format!("repository:{}:pull", self.image.repository()));
+        let scope = format!("repository:{}:{}", self.image.repository(), self.access.actions());
+        url.query_pairs_mut().append_pair("scope", &scope);
         if let Some(service) = service {
             url.query_pairs_mut().append_pair("service", &service);
         }
@@ -163,7 +202,7 @@ impl Registry {
         Ok(Some(bearer(&token.ok_or(Error::NoToken { registry })?)?))
     }
 
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         self.image.registry().to_owned()
     }
 
@@ -182,16 +221,26 @@ impl Registry {
 
     /// Requests a resource of the repository.
     async fn get(&self, path: &str, mut headers: HeaderMap) -> Result<Response, Refusal> {
-        let url = self.base.join(&format!("{}/{path}", self.image.repository()));
-        let url = url.map_err(|source| Error::Path { path: path.to_owned(), source })?;
+        let url = self.url(path)?;
         headers.extend(self.authorization.clone().map(|value| (AUTHORIZATION, value)));
         let response = self.send(url, headers).await?;
         if response.status().is_success() { Ok(response) } else { Err(self.refusal(response).await) }
     }
 
+    /// Returns the URL of a resource of the repository.
+    pub(super) fn url(&self, path: &str) -> Result<Url, Error> {
+        let url = self.base.join(&format!("{}/{path}", self.image.repository()));
+        url.map_err(|source| Error::Path { path: path.to_owned(), source })
+    }
+
     async fn send(&self, url: Url, headers: HeaderMap) -> Result<Response, Error> {
-        let sent = self.client.get(url).headers(headers).send().await;
-        sent.map_err(|e| self.broken_off(e))
+        let request = self.client.get(url).headers(headers);
+        let request = match self.access {
+            Access::Pull => request,
+            // The client has no timeout for reading, and responses during a push are small.
+            Access::Push => request.timeout(self.stall),
+        };
+        request.send().await.map_err(|e| self.broken_off(e))
     }
 
     /// Reads a body of at most `limit` bytes.
@@ -206,7 +255,7 @@ impl Registry {
         Ok(body)
     }
 
-    fn broken_off(&self, source: reqwest::Error) -> Error {
+    pub(super) fn broken_off(&self, source: reqwest::Error) -> Error {
         let registry = self.name();
         match source {
             source if source.is_redirect() => Error::Redirect { registry, source },
@@ -230,18 +279,32 @@ impl Registry {
         Ok(bytes)
     }
 
-    /// Streams a blob. The reader must verify its digest.
+    /// Streams a blob. The reader must verify its digest. A download that breaks off is continued if the registry supports ranges.
     pub(super) async fn blob(&self, descriptor: &Descriptor) -> Result<Download, Error> {
-        let response = self.get(&format!("blobs/{}", descriptor.digest), HeaderMap::new()).await;
+        let path = format!("blobs/{}", descriptor.digest);
+        let rest =
+            Rest { client: self.client.clone(), url: self.url(&path)?, authorization: self.authorization.clone() };
+        let response = self.get(&path, HeaderMap::new()).await;
         let mut response = response.map_err(|refusal| refusal.error)?;
         let (sender, chunks) = mpsc::channel(CHUNKS);
         let (registry, digest, stall) = (self.name(), descriptor.digest.clone(), self.stall);
         let task = tokio::spawn(async move {
+            let (mut received, mut continued) = (0, 0);
             loop {
                 let chunk = match tokio::time::timeout(stall, response.chunk()).await {
                     Ok(Ok(None)) => return,
-                    Ok(Ok(Some(bytes))) => Ok(bytes),
+                    Ok(Ok(Some(bytes))) => {
+                        received += bytes.len() as u64;
+                        Ok(bytes)
+                    }
                     Ok(Err(source)) if !source.is_timeout() => {
+                        if continued < CONTINUED
+                            && let Some(rest) = rest.after(received).await
+                        {
+                            continued += 1;
+                            response = rest;
+                            continue;
+                        }
                         Err(Error::BrokenOff { registry: registry.clone(), digest: digest.clone(), source })
                     }
                     Ok(Err(_)) | Err(_) => Err(Error::Stalled { registry: registry.clone() }),
@@ -255,14 +318,23 @@ impl Registry {
         Ok(Download { chunks, current: Bytes::new(), task: task.abort_handle() })
     }
 
-    /// Returns the error for credentials without pull access.
+    /// Returns the error for credentials without access.
     fn denied(&self) -> Refusal {
-        let error = Error::Denied { registry: self.name(), credentials: self.credentials };
+        let (registry, credentials) = (self.name(), self.credentials);
+        let error = match self.access {
+            Access::Pull => Error::Denied { registry, credentials },
+            Access::Push => Error::PushDenied { registry, credentials },
+        };
         Refusal { error, other_credentials: true }
     }
 
     fn no_image(&self, by_registry: bool) -> Refusal {
-        Refusal { error: Error::NoImage { registry: self.name(), by_registry }, other_credentials: true }
+        let registry = self.name();
+        let error = match self.access {
+            Access::Pull => Error::NoImage { registry, by_registry },
+            Access::Push => Error::NoRepository { registry, by_registry },
+        };
+        Refusal { error, other_credentials: true }
     }
 
     fn failed(&self, code: u16) -> Refusal {
@@ -270,7 +342,7 @@ impl Registry {
     }
 
     /// Converts an error response.
-    async fn refusal(&self, response: Response) -> Refusal {
+    pub(super) async fn refusal(&self, response: Response) -> Refusal {
         let status = response.status().as_u16();
         let body = self.body(response, LONGEST_REFUSAL, "the error response").await.unwrap_or_default();
         let document: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -308,7 +380,7 @@ fn secret(text: &str, what: &'static str) -> Result<HeaderValue, Error> {
 }
 
 /// Returns a client with timeouts. It does not follow redirects from TLS to plain HTTP, and sends credentials to no other host.
-fn client(options: &Options, is_encrypted: bool) -> Result<Client, Error> {
+fn client(options: &Options, is_encrypted: bool, access: Access) -> Result<Client, Error> {
     let mut authorities = Vec::new();
     for authority in pem_blocks(&options.certificate_authorities) {
         authorities.push(reqwest::Certificate::from_pem(authority.as_bytes()).map_err(Error::Authorities)?);
@@ -322,10 +394,15 @@ fn client(options: &Options, is_encrypted: bool) -> Result<Client, Error> {
         }
         attempt.follow()
     });
-    Client::builder()
+    let builder = Client::builder();
+    let builder = match access {
+        Access::Pull => builder.read_timeout(options.limits.stall),
+        // This time would include that for sending a body, which is measured separately.
+        Access::Push => builder,
+    };
+    builder
         .tls_certs_merge(authorities)
         .connect_timeout(options.limits.connect)
-        .read_timeout(options.limits.stall)
         .redirect(redirects)
         .referer(false)
         .user_agent(concat!("kubectl-olm/", env!("CARGO_PKG_VERSION")))
@@ -337,6 +414,29 @@ fn pem_blocks(pem: &[u8]) -> Vec<String> {
     const END: &str = "-----END CERTIFICATE-----";
     let text = String::from_utf8_lossy(pem);
     text.split_inclusive(END).filter(|block| block.contains(END)).map(str::to_owned).collect()
+}
+
+/// Requests the rest of a blob whose download broke off.
+struct Rest {
+    client: Client,
+    url: Url,
+    authorization: Option<HeaderValue>,
+}
+
+impl Rest {
+    /// Returns the response with the bytes from this offset; none if there is no such response.
+    async fn after(&self, offset: u64) -> Option<Response> {
+        tokio::time::sleep(CONTINUED_AFTER).await;
+        let mut request = self.client.get(self.url.clone()).header(RANGE, format!("bytes={offset}-"));
+        if let Some(authorization) = &self.authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        let response = request.send().await.ok()?;
+        let range = response.headers().get(CONTENT_RANGE)?.to_str().ok()?;
+        let is_rest =
+            response.status() == StatusCode::PARTIAL_CONTENT && range.starts_with(&format!("bytes {offset}-"));
+        is_rest.then_some(response)
+    }
 }
 
 /// A running download of a blob. Dropping it ends the request.

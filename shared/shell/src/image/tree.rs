@@ -9,6 +9,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::layer::Entry;
+use super::manifest::Folder;
 use super::{Error, Excess, Limits};
 
 /// The prefix of the name of an entry that a layer deletes.
@@ -27,7 +28,9 @@ const WARNINGS: usize = 100;
 /// The folders of an image that are stored, with their names in the image and in the content.
 pub(super) struct Tree {
     staging: PathBuf,
-    folders: Vec<(String, &'static str)>,
+    folders: Vec<Stored>,
+    /// Whether links, devices, absolute paths and duplicate paths are refused.
+    is_strict: bool,
     /// The source of the names, for messages.
     named_by: &'static str,
     nodes: Nodes,
@@ -43,6 +46,16 @@ pub(super) struct Tree {
     /// Number of paths that whiteouts have visited.
     #[cfg(test)]
     looked: usize,
+}
+
+/// A folder of an image that is stored.
+#[derive(Clone)]
+struct Stored {
+    /// Its normalized path in the image.
+    path: String,
+    /// Its path in the content.
+    name: String,
+    is_optional: bool,
 }
 
 enum Node {
@@ -85,25 +98,27 @@ fn below<'n>(nodes: &'n BTreeMap<String, Node>, folder: &str) -> impl Iterator<I
 }
 
 impl Tree {
-    /// Returns an empty tree. `folders` has pairs of a folder of the image and its folder in the content. `staging` receives the
-    /// numbered files.
+    /// Returns an empty tree. `staging` receives the numbered files.
     pub(super) fn new(
         staging: PathBuf,
-        folders: &[(String, &'static str)],
+        folders: &[Folder],
         named_by: &'static str,
         limits: &Limits,
     ) -> Result<Self, Error> {
         fs::create_dir_all(&staging).map_err(|source| Error::File { path: staging.clone(), source })?;
         let folders = folders
             .iter()
-            .map(|(folder, name)| {
-                let outside = || Error::FolderOutside { named_by, folder: folder.clone() };
-                normal(folder).map(|folder| (folder, *name)).ok_or_else(outside)
+            .map(|folder| {
+                let outside = || Error::FolderOutside { named_by, folder: folder.path.clone() };
+                let path = normal(&folder.path).ok_or_else(outside)?;
+                let name = folder.name.map_or_else(|| path.clone(), str::to_owned);
+                Ok(Stored { path, name, is_optional: folder.is_optional })
             })
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<_, Error>>()?;
         Ok(Self {
             staging,
             folders,
+            is_strict: false,
             named_by,
             nodes: Nodes::default(),
             next_file: 0,
@@ -118,6 +133,11 @@ impl Tree {
         })
     }
 
+    /// Returns the tree such that entries with links, devices, absolute paths and duplicate paths are refused.
+    pub(super) fn strict(self, is_strict: bool) -> Self {
+        Self { is_strict, ..self }
+    }
+
     /// Starts the next layer.
     pub(super) fn next_layer(&mut self) {
         self.nodes.next_layer();
@@ -130,9 +150,13 @@ impl Tree {
         | Entry::Link { path, .. }
         | Entry::HardLink { path, .. }
         | Entry::Special { path }) = entry;
+        let shown = *path;
         let Some(path) = normal(path) else {
-            return Err(Error::LeadsOut((*path).to_owned()));
+            return Err(Error::LeadsOut(shown.to_owned()));
         };
+        if self.is_strict {
+            self.refuse(entry, shown, &path)?;
+        }
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
         if name == OPAQUE {
             self.remove_below(folder);
@@ -186,6 +210,41 @@ impl Tree {
         }
     }
 
+    /// Refuses what no image of a bundle needs.
+    fn refuse(&self, entry: &Entry<'_>, shown: &str, path: &str) -> Result<(), Error> {
+        let hostile = |what| Err(Error::Hostile { what, path: shown.to_owned() });
+        if shown.starts_with('/') {
+            return hostile("an absolute path");
+        }
+        if shown.split('/').any(|part| part == "..") {
+            return hostile("a path with \"..\"");
+        }
+        if !self.is_kept(path) {
+            // Links and devices elsewhere in an image are not stored.
+            return Ok(());
+        }
+        if path.chars().any(char::is_control) || path.contains('\\') {
+            return hostile("a path with control characters or backslashes");
+        }
+        let is_file = |folder: &str| matches!(self.nodes.layer.get(folder), Some(Node::File(_)));
+        if path.match_indices('/').any(|(end, _)| is_file(&path[..end])) {
+            return hostile("a path below a file");
+        }
+        match entry {
+            Entry::Link { .. } => hostile("a symbolic link"),
+            Entry::HardLink { .. } => hostile("a hard link"),
+            Entry::Special { .. } => hostile("a device or a pipe"),
+            // Folders may be repeated.
+            Entry::Folder { .. } if matches!(self.nodes.layer.get(path), None | Some(Node::Folder)) => Ok(()),
+            Entry::File { .. }
+                if !self.nodes.layer.contains_key(path) && below(&self.nodes.layer, path).next().is_none() =>
+            {
+                Ok(())
+            }
+            Entry::File { .. } | Entry::Folder { .. } => hostile("several entries of one path in a layer"),
+        }
+    }
+
     fn file(&mut self, path: &str, shown: &str, size: u64, content: &mut dyn Read) -> Result<(), Error> {
         if size > self.kept_left {
             return Err(Error::TooMuch(Excess::File { path: shown.to_owned(), size, most: self.kept }));
@@ -221,7 +280,7 @@ impl Tree {
     }
 
     fn is_kept(&self, path: &str) -> bool {
-        self.folders.iter().any(|(folder, _)| is_below(path, folder))
+        self.folders.iter().any(|folder| is_below(path, &folder.path))
     }
 
     /// Inserts a node. Replaces the node with the same path, and files where its parent folders are needed.
@@ -284,9 +343,13 @@ impl Tree {
     pub(super) fn build(mut self, root: &Path) -> Result<Vec<String>, Error> {
         self.nodes.next_layer();
         let folders = self.folders.clone();
-        for (folder, name) in &folders {
-            if self.nodes.below(folder).next().is_none() && self.nodes.get(folder).is_none() {
-                return Err(Error::NoFolder { named_by: self.named_by, folder: folder.clone() });
+        for Stored { path, name, is_optional } in &folders {
+            let is_file = matches!(self.nodes.get(path), Some(Node::File(_)));
+            if is_file || self.nodes.below(path).next().is_none() && self.nodes.get(path).is_none() {
+                if *is_optional && !is_file {
+                    continue;
+                }
+                return Err(Error::NoFolder { named_by: self.named_by, folder: path.clone() });
             }
             fs::create_dir_all(root.join(name))?;
         }
@@ -338,7 +401,7 @@ impl Tree {
 
     /// Returns the places of a path of the image in the content.
     fn places(&self, root: &Path, path: &str) -> Vec<PathBuf> {
-        let inside = |(folder, name): &(String, &'static str)| {
+        let inside = |Stored { path: folder, name, .. }: &Stored| {
             let rest = if folder.is_empty() { Some(path) } else { path.strip_prefix(folder.as_str()) }?;
             is_below(path, folder).then(|| root.join(name).join(rest.trim_start_matches('/')))
         };
@@ -419,7 +482,7 @@ mod tests {
     use super::*;
 
     fn tree(folder: &Path) -> Tree {
-        let folders = [("configs".to_owned(), "")];
+        let folders = [Folder::new("configs", Some(""))];
         Tree::new(folder.join("files"), &folders, "a label", &Limits::default()).unwrap()
     }
 
@@ -437,7 +500,7 @@ mod tests {
     fn folders_without_an_entry_are_counted() {
         let folder = tempfile::tempdir().unwrap();
         let limits = Limits { entries: 20, ..Limits::default() };
-        let folders = [("configs".to_owned(), "")];
+        let folders = [Folder::new("configs", Some(""))];
         let mut tree = Tree::new(folder.path().join("files"), &folders, "a label", &limits).unwrap();
         tree.next_layer();
         let deep = |n: usize| format!("configs/{n}/{}c.yaml", "a/".repeat(5));

@@ -59,18 +59,18 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     if options.list.watch {
         return block_on(watch(options, printer));
     }
-    let seen = block_on(read_state(options, printer))?;
-    warn_of_gaps(&seen, printer);
-    let listing = listing(&seen, options).arranged(&options.list)?;
-    let unreadable = unreadable(&seen, options);
+    let state = block_on(read_state(options, printer))?;
+    warn_of_gaps(&state, printer);
+    let listing = listing(&state, options).arranged(&options.list)?;
+    let unreadable = unreadable(&state, options);
     if listing.entries.is_empty() && options.list.wants_table() && options.names.is_empty() && unreadable.is_empty() {
-        printer.talk(none(&seen, options.pending));
+        printer.talk(none(&state, options.pending));
         return Ok(Outcome::Done);
     }
     if !listing.entries.is_empty() || !options.list.wants_table() {
         listing.print(&options.list, printer)?;
     }
-    let missing = missing(&seen, options);
+    let missing = missing(&state, options);
     for error in &missing {
         printer.error(error);
     }
@@ -89,12 +89,12 @@ async fn read_state(options: &Options, printer: &mut Printer) -> Result<ClusterS
 async fn watch(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let (mut watched, mut backoff) = (Watched::default(), Backoff::new());
     loop {
-        let mut seen = read_state(options, printer).await?;
-        warn_of_gaps(&seen, printer);
-        watched.show(listing(&seen, options), &options.list, printer)?;
+        let mut state = read_state(options, printer).await?;
+        warn_of_gaps(&state, printer);
+        watched.show(listing(&state, options), &options.list, printer)?;
         let mut failed = None;
-        let followed = seen
-            .follow(Duration::MAX, |seen| match watched.show(listing(seen, options), &options.list, printer) {
+        let followed = state
+            .follow(Duration::MAX, |state| match watched.show(listing(state, options), &options.list, printer) {
                 Ok(()) => false,
                 Err(error) => {
                     failed = Some(error);
@@ -112,7 +112,7 @@ async fn watch(options: &Options, printer: &mut Printer) -> Result<Outcome, CliE
                 refusal,
                 "watch",
                 "installplans",
-                seen.namespace.as_deref().unwrap_or_default(),
+                state.namespace.as_deref().unwrap_or_default(),
             ));
         }
         backoff.pause().await;
@@ -120,14 +120,14 @@ async fn watch(options: &Options, printer: &mut Printer) -> Result<Outcome, CliE
 }
 
 /// Returns the selected plans in their current state.
-fn listing(seen: &ClusterState, options: &Options) -> Listing {
-    let world = Reader::new(&seen.world);
+fn listing(state: &ClusterState, options: &Options) -> Listing {
+    let world = Reader::new(&state.world);
     let mut listed = Vec::new();
     for plan in world.all(&kind::INSTALL_PLAN).map(|o| o.json()) {
-        if !seen.is_asked(plan) || !is_named(plan, &options.names) {
+        if !state.is_asked(plan) || !is_named(plan, &options.names) {
             continue;
         }
-        let summary = lookup::summary_in(seen, plan);
+        let summary = lookup::summary_in(state, plan);
         if options.pending && !summary.is_pending() {
             continue;
         }
@@ -138,10 +138,10 @@ fn listing(seen: &ClusterState, options: &Options) -> Listing {
         let generation = object::at(l.plan, &["spec", "generation"]).as_i64();
         (object::namespace(l.plan), generation, object::name(l.plan))
     });
-    let columns = COLUMNS.into_iter().filter(|column| seen.namespace.is_none() || *column != NAMESPACE);
+    let columns = COLUMNS.into_iter().filter(|column| state.namespace.is_none() || *column != NAMESPACE);
     Listing {
         columns: columns.collect(),
-        entries: listed.iter().map(|listed| entry(listed, seen, options.list.output.output.is_wide())).collect(),
+        entries: listed.iter().map(|listed| entry(listed, state, options.list.output.output.is_wide())).collect(),
         document: json!({ "apiVersion": API_VERSION, "kind": "InstallPlanList" }),
     }
 }
@@ -151,22 +151,22 @@ fn is_named(plan: &Value, names: &[String]) -> bool {
 }
 
 /// Returns the selected plans that exist but cannot be read.
-fn unreadable<'s>(seen: &'s ClusterState, options: &Options) -> Vec<&'s ReadFailure> {
+fn unreadable<'s>(state: &'s ClusterState, options: &Options) -> Vec<&'s ReadFailure> {
     let is_asked = |failure: &&ReadFailure| options.names.is_empty() || options.names.contains(&failure.name);
-    seen.read_failures.iter().filter(|failure| failure.is_unreadable_of("installplans")).filter(is_asked).collect()
+    state.read_failures.iter().filter(|failure| failure.is_unreadable_of("installplans")).filter(is_asked).collect()
 }
 
-fn missing(seen: &ClusterState, options: &Options) -> Vec<CliError> {
-    let world = Reader::new(&seen.world);
+fn missing(state: &ClusterState, options: &Options) -> Vec<CliError> {
+    let world = Reader::new(&state.world);
     let plans: Vec<&Value> =
-        world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| seen.is_asked(plan)).collect();
-    let unreadable = unreadable(seen, options);
+        world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| state.is_asked(plan)).collect();
+    let unreadable = unreadable(state, options);
     let is_there = |name: &String| {
         plans.iter().any(|plan| object::name(plan) == name) || unreadable.iter().any(|failure| failure.name == *name)
     };
     let missing = options.names.iter().filter(|name| !is_there(name));
     missing
-        .map(|name| match &seen.namespace {
+        .map(|name| match &state.namespace {
             Some(namespace) => lookup::not_found("InstallPlan", name, namespace),
             None => CliError::new(ErrorKind::Api, format!("there is no InstallPlan {name:?} in any namespace")),
         })
@@ -189,19 +189,19 @@ const COLUMNS: [Column; 11] = [
     Column::new("REASON"),
 ];
 
-fn none(seen: &ClusterState, pending: bool) -> String {
+fn none(state: &ClusterState, pending: bool) -> String {
     let what = if pending { "No InstallPlans that wait for approval" } else { "No InstallPlans" };
-    match &seen.namespace {
+    match &state.namespace {
         None => format!("{what} found"),
         Some(namespace) => format!("{what} found in {namespace} namespace; -A lists all namespaces"),
     }
 }
 
 /// Returns a plan as a row, and as data.
-fn entry(listed: &Listed<'_>, seen: &ClusterState, is_wide: bool) -> Entry {
+fn entry(listed: &Listed<'_>, state: &ClusterState, is_wide: bool) -> Entry {
     let Listed { plan, summary, subscriptions } = listed;
     let mut cells = Vec::new();
-    if seen.namespace.is_none() {
+    if state.namespace.is_none() {
         cells.push(object::namespace(plan).to_owned());
     }
     let csvs: Vec<String> = summary.csvs.iter().map(ToString::to_string).collect();
@@ -222,13 +222,13 @@ fn entry(listed: &Listed<'_>, seen: &ClusterState, is_wide: bool) -> Entry {
         if is_wide { why } else { shortened(&why) },
     ]);
     // With all namespaces a line is an argument list: xargs -L1 kubectl olm install-plan approve
-    let place = seen.namespace.is_none().then(|| format!(" -n {}", object::namespace(plan)));
+    let place = state.namespace.is_none().then(|| format!(" -n {}", object::namespace(plan)));
     Entry { object: document(listed), cells, name: format!("{}{}", output::name(plan), place.unwrap_or_default()) }
 }
 
 /// Returns what a plan waits for, without its name.
 fn why(summary: &PlanSummary) -> String {
-    let told = summary.reason.as_ref().map(|reason| match reason {
+    let reason = summary.reason.as_ref().map(|reason| match reason {
         Reason::ApprovalNeeded { .. } => "waits for approval".to_owned(),
         Reason::InstallPlanFailed { message, culprit, .. } => format!("{message}{}", blamed(culprit)),
         Reason::InstallPlanRetries { message, culprit, .. } => format!("retries: {message}{}", blamed(culprit)),
@@ -236,7 +236,7 @@ fn why(summary: &PlanSummary) -> String {
         other => other.to_string(),
     });
     let superseded = summary.superseded_by.as_ref().map(|newer| format!("superseded by {newer}"));
-    superseded.into_iter().chain(told).chain(summary.unheeded.iter().cloned()).collect::<Vec<_>>().join("; ")
+    superseded.into_iter().chain(reason).chain(summary.ignored_edits.iter().cloned()).collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the bundle whose step it is, if the plan has several.

@@ -20,11 +20,11 @@ pub(super) async fn connect(cluster: &ClusterFlags, namespace: Option<&str>) -> 
 }
 
 /// Returns the state of a plan, as far as the objects that were read show it.
-pub(super) fn summary_in(seen: &ClusterState, plan: &Value) -> PlanSummary {
-    let mut summary = summary::summarize(&seen.settings, &Reader::new(&seen.world), plan);
+pub(super) fn summary_in(state: &ClusterState, plan: &Value) -> PlanSummary {
+    let mut summary = summary::summarize(&state.settings, &Reader::new(&state.world), plan);
     let namespace = object::namespace(plan);
     let hides_groups = |failure: &ReadFailure| failure.is_of("operatorgroups") && failure.covers(namespace);
-    if seen.read_failures.iter().any(hides_groups) {
+    if state.read_failures.iter().any(hides_groups) {
         summary.without_groups();
     }
     summary

@@ -305,9 +305,9 @@ mod tests {
                 Some("the policy does not hold: csvs.all"),
             ),
         ] {
-            let told =
+            let refusal =
                 terms.understood().unwrap().refusal(&standing_of("RequiresApproval", false), &explanation(bystander));
-            match (told.unwrap(), why) {
+            match (refusal.unwrap(), why) {
                 (None, None) => {}
                 (Some(refused), Some(why)) => assert!(refused.why.contains(why), "{}", refused.why),
                 (refused, why) => panic!("{terms:?}: {refused:?} instead of {why:?}"),
@@ -339,7 +339,8 @@ mod tests {
         assert!(Terms { policies: own("csv.all(x, true)"), ..Terms::default() }.understood().is_err());
         assert!(Terms { explained: Some("yes".to_owned()), ..Terms::default() }.understood().is_err());
         let unclear = Terms { policies: own("csvs.all(x, semver(x.package).major() == 1)"), ..Terms::default() };
-        let told = unclear.understood().unwrap().refusal(&standing_of("RequiresApproval", false), &explanation(false));
-        assert!(told.unwrap_err().message.contains("invalid semantic version"));
+        let refusal =
+            unclear.understood().unwrap().refusal(&standing_of("RequiresApproval", false), &explanation(false));
+        assert!(refusal.unwrap_err().message.contains("invalid semantic version"));
     }
 }

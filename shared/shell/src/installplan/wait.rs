@@ -76,7 +76,7 @@ impl Until {
 }
 
 /// The object that the server has, if any.
-struct Seen(Option<Value>);
+struct Found(Option<Value>);
 
 /// Whether the condition is met.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -208,7 +208,7 @@ impl Waiting<'_> {
     /// Returns the plan that the Subscription names now.
     fn subscription(&mut self, of: &Of, sight: Sight, printer: &mut Printer) -> Result<Option<String>, CliError> {
         let (Of::Subscription(name) | Of::Plan(name)) = of;
-        let Some(Seen(found)) = self.seen(sight, "subscriptions", printer)? else { return Ok(None) };
+        let Some(Found(found)) = self.found(sight, "subscriptions", printer)? else { return Ok(None) };
         let Some(subscription) = found else {
             return Err(lookup::not_found("Subscription", name, self.namespace));
         };
@@ -232,7 +232,7 @@ impl Waiting<'_> {
 
     /// Evaluates the state of the plan.
     fn plan(&mut self, name: &str, of: &Of, sight: Sight, printer: &mut Printer) -> Result<Option<Outcome>, CliError> {
-        let Some(Seen(found)) = self.seen(sight, "installplans", printer)? else { return Ok(None) };
+        let Some(Found(found)) = self.found(sight, "installplans", printer)? else { return Ok(None) };
         let Some(plan) = found else {
             let was_there = self.last.as_ref().is_some_and(|(last, _)| last == name);
             return match of {
@@ -283,11 +283,11 @@ impl Waiting<'_> {
     }
 
     /// Returns the state; `None` on a server error, which is reported once.
-    fn seen(&mut self, sight: Sight, plural: &str, printer: &mut Printer) -> Result<Option<Seen>, CliError> {
+    fn found(&mut self, sight: Sight, plural: &str, printer: &mut Printer) -> Result<Option<Found>, CliError> {
         match sight {
-            Ok(seen) => {
+            Ok(object) => {
                 self.trouble = None;
-                Ok(Some(Seen(seen)))
+                Ok(Some(Found(object)))
             }
             Err(refusal) if follow::lasts(&refusal) => Err(lookup::refused(&refusal, "watch", plural, self.namespace)),
             Err(refusal) => {

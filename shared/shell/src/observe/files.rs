@@ -53,7 +53,7 @@ const CATALOGS: &str = "catalogs";
 pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Given>, Error> {
     let (mut given, mut errors) = (Vec::new(), Vec::new());
     for path in paths {
-        let files = if path.is_dir() { files_in(path) } else { Ok(vec![path.clone()]) };
+        let files = if path.is_dir() { files_in(path, CATALOGS) } else { Ok(vec![path.clone()]) };
         match files {
             Ok(files) => files.iter().for_each(|file| {
                 read_file(file, &mut |value, place| add(value, place, &[], &mut given), &mut errors);
@@ -91,7 +91,7 @@ pub(crate) fn gather(paths: &[PathBuf]) -> Result<Gathered, Error> {
             gathered.take(path)?;
             continue;
         }
-        for file in files_in(path)? {
+        for file in files_in(path, CATALOGS)? {
             let before = gathered.given.len();
             if let Err(why) = gathered.take(&file) {
                 gathered.left_out.push(why);
@@ -118,8 +118,8 @@ impl Gathered {
     }
 }
 
-/// Returns the YAML and JSON files below a directory in lexical order, without its catalogs.
-fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+/// Returns the YAML and JSON files below a directory in lexical order, without those in subdirectories named `skipped`.
+pub(crate) fn files_in(folder: &Path, skipped: &str) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     let mut entries: Vec<PathBuf> = fs::read_dir(folder)
         .and_then(|entries| entries.map(|e| e.map(|e| e.path())).collect())
@@ -127,11 +127,11 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     entries.sort();
     for entry in entries {
         let name = entry.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name.starts_with('.') || name == CATALOGS {
+        if name.starts_with('.') || name == skipped {
             continue;
         }
         if entry.is_dir() {
-            files.extend(files_in(&entry)?);
+            files.extend(files_in(&entry, skipped)?);
         } else if entry.extension().is_some_and(|e| ["yaml", "yml", "json"].iter().any(|known| e == *known)) {
             files.push(entry);
         }

@@ -77,7 +77,7 @@ pub(super) struct Made {
     pub(super) compiled: Compiled,
     pub(super) namespace: String,
     pub(super) operator: Option<Known>,
-    seen: ClusterState,
+    state: ClusterState,
 }
 
 /// Generates the group. The outcome is negative if the operator does not support its targets.
@@ -93,7 +93,7 @@ async fn emit(options: &Options, printer: &mut Printer) -> Result<Outcome, CliEr
     if *rbac && request.operator.is_none() {
         return Err(CliError::usage("--rbac requires an operator").hint("specify it with --bundle or --package"));
     }
-    let Made { compiled, namespace, operator, seen } = match make(request, source, images, printer).await? {
+    let Made { compiled, namespace, operator, state } = match make(request, source, images, printer).await? {
         Answer::Made(made) => *made,
         Answer::Unfit(_, why) => {
             printer.error(&refused(why));
@@ -104,13 +104,13 @@ async fn emit(options: &Options, printer: &mut Printer) -> Result<Outcome, CliEr
     let mut objects = Vec::new();
     let mut comments = Vec::new();
     if let Some(known) = &operator {
-        let rights = Rights { seen: &seen, known, group: &group, images };
+        let permissions = Permissions { state: &state, known, group: &group, images };
         if let Some(name) = &request.service_account {
             let account = Account { namespace: namespace.clone(), name: name.clone() };
-            objects.extend(rights.installer(&account, printer).await?);
+            objects.extend(permissions.installer(&account, printer).await?);
         }
         if *rbac {
-            comments = rights.render(mode, printer).await?;
+            comments = permissions.render(mode, printer).await?;
         }
     } else if request.service_account.is_some() {
         printer.talk(
@@ -154,14 +154,14 @@ pub(super) async fn make(
     let namespaces = NamespaceFlags { namespace: Some(namespace.clone()), all_namespaces: false };
     // Catalogs of a cluster are only needed for packages, if no others are given.
     let is_asked = operator.as_ref().is_some_and(Operator::is_package) && source.from.is_empty();
-    let mut seen = if is_asked && (source.catalogs.is_empty() || source.cluster.is_given()) {
+    let mut state = if is_asked && (source.catalogs.is_empty() || source.cluster.is_given()) {
         source.read(&namespaces, &[], ReadScope::Planning, printer).await?
     } else {
         let files = SourceFlags { cluster: ClusterFlags::default(), ..source.clone() };
         files.read_files(&namespaces, &[], printer)?
     };
     let operator = match operator {
-        Some(operator) => Some(operator.read(&mut seen, &namespace, images, printer).await?),
+        Some(operator) => Some(operator.read(&mut state, &namespace, images, printer).await?),
         None => None,
     };
     let package = operator.as_ref().map(|known| known.package.clone()).filter(|package| !package.is_empty());
@@ -174,12 +174,12 @@ pub(super) async fn make(
     };
     let compiled = compile::compile(&complete).map_err(refused)?;
     if let Some(known) = &operator {
-        let targets = intersection::targets(&Reader::new(&seen.world), Group::new(&compiled.group));
+        let targets = intersection::targets(&Reader::new(&state.world), Group::new(&compiled.group));
         if let Err(why) = compile::supports(&known.csv_in(&namespace), &namespace, &targets) {
             return Ok(Answer::Unfit(complete.name, why));
         }
     }
-    Ok(Answer::Made(Box::new(Made { compiled, namespace, operator, seen })))
+    Ok(Answer::Made(Box::new(Made { compiled, namespace, operator, state })))
 }
 
 /// Converts a refusal to an error.
@@ -206,14 +206,14 @@ pub(super) async fn namespace(named: Option<&str>, source: &SourceFlags) -> Resu
 }
 
 /// The permissions of an operator in a group, and of its installation, determined by a simulated installation.
-struct Rights<'a> {
-    seen: &'a ClusterState,
+struct Permissions<'a> {
+    state: &'a ClusterState,
     known: &'a Known,
     group: &'a Value,
     images: &'a image::Options,
 }
 
-impl Rights<'_> {
+impl Permissions<'_> {
     /// Returns a simulated cluster with only the group.
     fn place(&self, with: &[Value]) -> ClusterState {
         let namespace = object::namespace(self.group);
@@ -225,7 +225,7 @@ impl Rights<'_> {
             .collect();
         objects.push(self.group.clone());
         objects.extend(with.iter().cloned());
-        let mut place = self.seen.sandbox(objects, explain::catalogs(self.seen, namespace));
+        let mut place = self.state.sandbox(objects, explain::catalogs(self.state, namespace));
         // Whether the cluster serves these kinds is not checked here.
         place.serve(self.known.objects.iter().map(object::gvk));
         place
@@ -244,7 +244,7 @@ impl Rights<'_> {
     async fn render(&self, mode: InstallMode, printer: &mut Printer) -> Result<Vec<String>, CliError> {
         let mut group = self.group.clone();
         object::map_mut(&mut group, &["spec"]).remove("serviceAccountName");
-        let mut place = Rights { group: &group, ..*self }.place(&[]);
+        let mut place = Permissions { group: &group, ..*self }.place(&[]);
         let (_, explanation) = explain::explainer(&mut place, &self.known.subject, self.images, printer).await?;
         if !explanation.csvs.iter().any(|csv| csv.phase == "Succeeded") {
             return Err(untold(&explanation));
@@ -254,11 +254,11 @@ impl Rights<'_> {
             "{} as {mode}: these permissions are granted by OLM, not by this manifest.",
             object::name(&self.known.csv)
         )];
-        let accounts: BTreeSet<&str> = rbac.gained.iter().map(|right| right.account.as_str()).collect();
+        let accounts: BTreeSet<&str> = rbac.gained.iter().map(|permission| permission.account.as_str()).collect();
         for account in accounts {
             lines.push(format!("ServiceAccount {account}:"));
-            let rights = rbac.gained.iter().filter(|right| right.account == account);
-            lines.extend(rights.map(|right| format!("  {}", explain::right(right))));
+            let permissions = rbac.gained.iter().filter(|permission| permission.account == account);
+            lines.extend(permissions.map(|permission| format!("  {}", explain::permission(permission))));
         }
         if !rbac.aggregated.is_empty() {
             lines.push("Users with one of these ClusterRoles get permissions on the APIs of the operator:".to_owned());

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use olm_core::api::kinds;
 use olm_core::api::object::{self, Gvk};
+use olm_core::listing::listed;
 use olm_core::membership::Group;
 use olm_core::operatorgroup::compile::{Named, Refused, supports};
 use olm_core::operatorgroup::create_delete::{self, Creation, Origin, Relation};
@@ -23,15 +24,15 @@ use serde_json::{Value, json};
 
 use super::compile::{self, Answer, Made, PartialGroupRequest};
 use super::create_delete::{
-    ATTEMPTS, GROUPS, SETTLES, create_first, decides, label, listed, names, read_failure, read_state, refuse, refused,
-    settled, tell, unlabelled,
+    ATTEMPTS, GROUPS, SETTLES, create_first, decides, label, names, read_failure, read_state, refuse, refused, settled,
+    tell, unlabelled,
 };
 use super::operator::Known;
 use crate::blocking::block_on;
-use crate::cli::confirm::confirm;
 use crate::cli::errors::terminating;
 use crate::cli::flags::{DryRun, SourceFlags};
 use crate::cli::output::Output;
+use crate::cli::prompt::confirm;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::Api;
 use crate::image;
@@ -121,8 +122,8 @@ async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
     let mut agreed = options.yes || options.other_namespace.is_some() || options.dry_run != DryRun::None;
     let mut said = String::new();
     for attempt in 1..=ATTEMPTS {
-        let seen = seen(options, &requested, printer).await?;
-        let (group, with_namespace) = match decide(&seen, &requested, options.other_namespace.as_deref())? {
+        let state = state(options, &requested, printer).await?;
+        let (group, with_namespace) = match decide(&state, &requested, options.other_namespace.as_deref())? {
             Decided::There(group) => {
                 tell(&options.output, vec![group.clone()], "unchanged", printer)?;
                 let differing = create_delete::differing(&group, &requested.group);
@@ -138,8 +139,8 @@ async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
             }
             Decided::Refused { place, why, hint } => {
                 if attempt < ATTEMPTS
-                    && is_settling(&seen, &place)
-                    && let Some(api) = seen.api()
+                    && is_settling(&state, &place)
+                    && let Some(api) = state.api()
                 {
                     settled(api, &place).await?;
                     continue;
@@ -167,8 +168,8 @@ async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
                 (group, with_namespace)
             }
         };
-        warn(&seen, &group, requested.operator.as_ref(), printer);
-        if let Some(made) = make(&seen, options, group, with_namespace, printer).await? {
+        warn(&state, &group, requested.operator.as_ref(), printer);
+        if let Some(made) = make(&state, options, group, with_namespace, printer).await? {
             let created = format!("created{}", options.dry_run.note());
             tell(&options.output, only_the_group(made, &options.output, &created, printer), &created, printer)?;
             return Ok(Outcome::Done);
@@ -180,33 +181,33 @@ async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
 }
 
 /// Reads the groups that the decision depends on. Without permission for all namespaces, the other namespace is read separately.
-async fn seen(options: &Options, requested: &RequestedGroup, printer: &mut Printer) -> Result<ClusterState, CliError> {
+async fn state(options: &Options, requested: &RequestedGroup, printer: &mut Printer) -> Result<ClusterState, CliError> {
     let namespace = object::namespace(&requested.group);
-    let mut seen = read_state(&options.source, namespace, printer).await?;
-    let world = Reader::new(&seen.world);
+    let mut state = read_state(&options.source, namespace, printer).await?;
+    let world = Reader::new(&state.world);
     let mut places = vec![namespace.to_owned()];
     if matches!(create_delete::creation(&world, namespace, &requested.group), Creation::Elsewhere { .. }) {
         places.push(requested.place(&world, options.other_namespace.as_deref()));
     }
     if let [_, place] = &places[..]
-        && read_failure(&seen, GROUPS, "").is_some()
+        && read_failure(&state, GROUPS, "").is_some()
     {
-        seen.read_kind(&kind::OPERATOR_GROUP, place).await;
-        decides(&seen, place)?;
+        state.read_kind(&kind::OPERATOR_GROUP, place).await;
+        decides(&state, place)?;
     }
-    if read_failure(&seen, "namespaces", "").is_some() {
+    if read_failure(&state, "namespaces", "").is_some() {
         let targets = places.into_iter().map(|name| kinds::NAMESPACE.object("", &name));
-        seen.read_objects(targets).await;
+        state.read_objects(targets).await;
     }
-    Ok(seen)
+    Ok(state)
 }
 
 /// Returns whether the namespace has several groups, one of them new, of which the later one is about to be deleted.
-fn is_settling(seen: &ClusterState, namespace: &str) -> bool {
-    let world = Reader::new(&seen.world);
+fn is_settling(state: &ClusterState, namespace: &str) -> bool {
+    let world = Reader::new(&state.world);
     let created = |group: &Value| object::parse_time(object::text(group, &["metadata", "creationTimestamp"]));
     let ages = world.in_namespace(&kind::OPERATOR_GROUP, namespace).filter_map(|o| created(o.json()));
-    let ages: Vec<_> = ages.map(|created| seen.at.duration_since(created).unsigned_abs()).collect();
+    let ages: Vec<_> = ages.map(|created| state.at.duration_since(created).unsigned_abs()).collect();
     ages.len() > 1 && ages.iter().any(|age| *age < SETTLES)
 }
 
@@ -283,13 +284,13 @@ async fn written(file: &PathBuf, options: &Options) -> Result<RequestedGroup, Cl
 ///
 /// # Errors
 /// The namespace does not exist.
-fn decide(seen: &ClusterState, requested: &RequestedGroup, other: Option<&str>) -> Result<Decided, CliError> {
+fn decide(state: &ClusterState, requested: &RequestedGroup, other: Option<&str>) -> Result<Decided, CliError> {
     let RequestedGroup { group, operator } = requested;
-    let world = Reader::new(&seen.world);
+    let world = Reader::new(&state.world);
     let namespace = object::namespace(group);
     let refused = |why: String, hint: String| Ok(Decided::Refused { place: namespace.to_owned(), why, hint });
     match create_delete::creation(&world, namespace, group) {
-        Creation::Here if is_absent(seen, namespace) && seen.api().is_some() => {
+        Creation::Here if is_absent(state, namespace) && state.api().is_some() => {
             Err(CliError::new(ErrorKind::Api, format!("namespace {namespace} does not exist"))
                 .hint(format!("create it first: kubectl create namespace {namespace}")))
         }
@@ -343,14 +344,14 @@ fn decide(seen: &ClusterState, requested: &RequestedGroup, other: Option<&str>) 
             }
             let mut moved = group.clone();
             object::map_mut(&mut moved, &["metadata"]).insert("namespace".to_owned(), place.into());
-            Ok(elsewhere(seen, moved, why))
+            Ok(elsewhere(state, moved, why))
         }
     }
 }
 
 /// Decides for the other namespace.
-fn elsewhere(seen: &ClusterState, group: Value, why: String) -> Decided {
-    let world = Reader::new(&seen.world);
+fn elsewhere(state: &ClusterState, group: Value, why: String) -> Decided {
+    let world = Reader::new(&state.world);
     let place = object::namespace(&group).to_owned();
     let taken = |how: String| Decided::Refused {
         why: format!("the other namespace {place} {how}"),
@@ -359,7 +360,7 @@ fn elsewhere(seen: &ClusterState, group: Value, why: String) -> Decided {
     };
     match create_delete::creation(&world, &place, &group) {
         Creation::Here if is_leaving(&world, &place) => taken("is being deleted".to_owned()),
-        Creation::Here => Decided::Elsewhere { group, with_namespace: is_absent(seen, &place), why },
+        Creation::Here => Decided::Elsewhere { group, with_namespace: is_absent(state, &place), why },
         Creation::Same(there) => Decided::There(there.json.clone()),
         Creation::UserManaged(there) | Creation::Several(there) => {
             taken(format!("has OperatorGroup {} already", names(&there)))
@@ -371,11 +372,11 @@ fn elsewhere(seen: &ClusterState, group: Value, why: String) -> Decided {
 }
 
 /// Returns whether the namespace is known not to exist.
-fn is_absent(seen: &ClusterState, namespace: &str) -> bool {
+fn is_absent(state: &ClusterState, namespace: &str) -> bool {
     let is_unseen =
         |failure: &ReadFailure| failure.verb == "get" && failure.resource == "Namespace" && failure.name == namespace;
-    Reader::new(&seen.world).json(&kind::NAMESPACE, "", namespace).is_none()
-        && !seen.read_failures.iter().any(is_unseen)
+    Reader::new(&state.world).json(&kind::NAMESPACE, "", namespace).is_none()
+        && !state.read_failures.iter().any(is_unseen)
 }
 
 fn is_leaving(world: &Reader<'_>, namespace: &str) -> bool {
@@ -393,10 +394,10 @@ fn related(relation: Relation) -> &'static str {
 }
 
 /// Warns about groups that provide the operator's APIs in the same namespaces.
-fn warn(seen: &ClusterState, group: &Value, operator: Option<&Known>, printer: &mut Printer) {
+fn warn(state: &ClusterState, group: &Value, operator: Option<&Known>, printer: &mut Printer) {
     let Some(known) = operator else { return };
     let (namespace, name) = (object::namespace(group), object::name(group));
-    let mut world = seen.world.clone();
+    let mut world = state.world.clone();
     world.apply(group.clone());
     world.apply(known.csv_in(namespace));
     let reader = Reader::new(&world);
@@ -429,7 +430,7 @@ fn only_the_group(mut made: Vec<Value>, output: &Output, created: &str, printer:
 
 /// Creates the group. Returns `None` if another client was first.
 async fn make(
-    seen: &ClusterState,
+    state: &ClusterState,
     options: &Options,
     group: Value,
     with_namespace: bool,
@@ -438,7 +439,7 @@ async fn make(
     let namespace = object::namespace(&group).to_owned();
     let mut made = Vec::new();
     let place = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
-    let (DryRun::None | DryRun::Server, Some(api)) = (options.dry_run, seen.api()) else {
+    let (DryRun::None | DryRun::Server, Some(api)) = (options.dry_run, state.api()) else {
         made.extend(with_namespace.then_some(place));
         made.push(group);
         return Ok(Some(made));

@@ -8,6 +8,7 @@ use kube::api::{DeleteParams, Preconditions};
 use olm_core::api::kinds;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
+use olm_core::listing::listed;
 use olm_core::membership::Group;
 use olm_core::operatorgroup::create_delete::{COMPILED_BY, Origin};
 use serde_json::Value;
@@ -42,22 +43,23 @@ pub(super) async fn read_state(
     printer: &mut Printer,
 ) -> Result<ClusterState, CliError> {
     let namespaces = NamespaceFlags { namespace: Some(namespace.to_owned()), all_namespaces: false };
-    let seen = source.read(&namespaces, &[], ReadScope::Groups, printer).await?;
-    decides(&seen, namespace)?;
-    Ok(seen)
+    let state = source.read(&namespaces, &[], ReadScope::Groups, printer).await?;
+    decides(&state, namespace)?;
+    Ok(state)
 }
 
 /// Checks that all objects of a namespace that a decision depends on could be listed.
-pub(super) fn decides(seen: &ClusterState, namespace: &str) -> Result<(), CliError> {
-    match [GROUPS, CSVS].into_iter().find_map(|resource| read_failure(seen, resource, namespace)) {
+pub(super) fn decides(state: &ClusterState, namespace: &str) -> Result<(), CliError> {
+    match [GROUPS, CSVS].into_iter().find_map(|resource| read_failure(state, resource, namespace)) {
         None => Ok(()),
         Some(failure) => Err(failure.into()),
     }
 }
 
 /// Returns the read failure of a resource that could not be listed in a namespace, or, if it is empty, in all namespaces.
-pub(super) fn read_failure<'s>(seen: &'s ClusterState, resource: &str, namespace: &str) -> Option<&'s ReadFailure> {
-    seen.read_failures
+pub(super) fn read_failure<'s>(state: &'s ClusterState, resource: &str, namespace: &str) -> Option<&'s ReadFailure> {
+    state
+        .read_failures
         .iter()
         .find(|failure| failure.verb == "list" && failure.resource == resource && failure.namespace == namespace)
 }
@@ -65,18 +67,6 @@ pub(super) fn read_failure<'s>(seen: &'s ClusterState, resource: &str, namespace
 /// Returns the name of a group as kubectl prints it.
 pub(super) fn label(name: &str) -> String {
     format!("operatorgroup.operators.coreos.com/{name}")
-}
-
-/// Joins names as in `a, b and c`.
-pub(super) fn listed<S: AsRef<str>>(names: &[S]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => one.as_ref().to_owned(),
-        [others @ .., last] => {
-            let others: Vec<&str> = others.iter().map(AsRef::as_ref).collect();
-            format!("{} and {}", others.join(", "), last.as_ref())
-        }
-    }
 }
 
 /// Returns the names of groups.

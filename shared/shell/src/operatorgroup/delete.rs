@@ -10,6 +10,7 @@
 use kube::api::{DeleteParams, Preconditions};
 use olm_core::api::kinds;
 use olm_core::api::object::{self, ObjectRef};
+use olm_core::listing::listed;
 use olm_core::membership;
 use olm_core::operatorgroup::compile::Named;
 use olm_core::operatorgroup::create_delete::{self, Deletion};
@@ -18,13 +19,12 @@ use serde_json::{Value, json};
 
 use super::compile::{self, namespace};
 use super::create_delete::{
-    ATTEMPTS, CSVS, GROUPS, create_first, label, listed, names, read_failure, read_state, refuse, refused, tell,
-    unlabelled,
+    ATTEMPTS, CSVS, GROUPS, create_first, label, names, read_failure, read_state, refuse, refused, tell, unlabelled,
 };
 use crate::blocking::block_on;
-use crate::cli::confirm::confirm;
 use crate::cli::flags::{DryRun, SourceFlags};
 use crate::cli::output::Output;
+use crate::cli::prompt::confirm;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::{Api, ListQuery, Page, Resource};
 use crate::observe::ClusterState;
@@ -75,8 +75,8 @@ async fn remove(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
     let mut agreed = options.yes || options.dry_run != DryRun::None;
     let mut said = String::new();
     for _ in 0..ATTEMPTS {
-        let seen = read_state(&options.source, &place, printer).await?;
-        let (group, subscriptions) = match decide(&Reader::new(&seen.world), &place, name)? {
+        let state = read_state(&options.source, &place, printer).await?;
+        let (group, subscriptions) = match decide(&Reader::new(&state.world), &place, name)? {
             Decided::Nothing { why } => {
                 printer.talk(why);
                 return Ok(Outcome::Done);
@@ -87,7 +87,7 @@ async fn remove(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
             }
             Decided::Goes { group, subscriptions } => (group, subscriptions),
         };
-        let why = who_waits(&seen, &group, &subscriptions);
+        let why = who_waits(&state, &group, &subscriptions);
         if why != said {
             printer.talk(&why);
             said.clone_from(&why);
@@ -102,7 +102,7 @@ async fn remove(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
             continue;
         }
         let deleted = format!("deleted{}", options.dry_run.note());
-        let (DryRun::None | DryRun::Server, Some(api)) = (options.dry_run, seen.api()) else {
+        let (DryRun::None | DryRun::Server, Some(api)) = (options.dry_run, state.api()) else {
             tell(&options.output, vec![group], &deleted, printer)?;
             return Ok(Outcome::Done);
         };
@@ -135,9 +135,9 @@ async fn remove(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
 }
 
 /// Returns a message about Subscriptions that need the group; empty if there are none.
-fn who_waits(seen: &ClusterState, group: &Value, subscriptions: &[String]) -> String {
+fn who_waits(state: &ClusterState, group: &Value, subscriptions: &[String]) -> String {
     let (namespace, name) = (object::namespace(group), object::name(group));
-    match read_failure(seen, "subscriptions.operators.coreos.com", namespace) {
+    match read_failure(state, "subscriptions.operators.coreos.com", namespace) {
         Some(failure) => format!("Whether Subscriptions need OperatorGroup {name} is unknown: {failure}"),
         None if subscriptions.is_empty() => String::new(),
         None => format!(

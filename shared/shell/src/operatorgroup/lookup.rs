@@ -6,7 +6,7 @@ use crate::cli::{CliError, ErrorKind};
 use crate::observe::ClusterState;
 
 /// Returns the group of that name, `NAME` in the selected namespace, or `NAMESPACE/NAME`.
-pub(super) fn group(all: &Intersections<'_>, seen: &ClusterState, name: &str) -> Result<usize, CliError> {
+pub(super) fn group(all: &Intersections<'_>, state: &ClusterState, name: &str) -> Result<usize, CliError> {
     let (namespace, name) = match name.split_once('/') {
         // kubectl prints names with their kinds.
         Some((kind, name)) if kind.starts_with("operatorgroup") => (None, name),
@@ -14,7 +14,7 @@ pub(super) fn group(all: &Intersections<'_>, seen: &ClusterState, name: &str) ->
         None => (None, name),
     };
     let of_that_name = || all.scopes().iter().enumerate().filter(|(_, scope)| scope.group.name() == name);
-    let namespace = namespace.or(seen.namespace.as_deref());
+    let namespace = namespace.or(state.namespace.as_deref());
     let Some(namespace) = namespace else {
         return match of_that_name().collect::<Vec<_>>()[..] {
             [(only, _)] => Ok(only),

@@ -47,7 +47,7 @@ impl Operator {
     /// Reads the operator for a namespace, from the catalogs of the state.
     pub(super) async fn read(
         &self,
-        seen: &mut ClusterState,
+        state: &mut ClusterState,
         namespace: &str,
         images: &image::Options,
         printer: &Printer,
@@ -64,12 +64,12 @@ impl Operator {
             }
             Self::Package(wanted) => {
                 let (package, range) = explain::package(wanted)?;
-                read_catalogs(seen, &namespace, images, printer).await;
-                let catalogs = explain::catalogs(seen, &namespace);
+                read_catalogs(state, &namespace, images, printer).await;
+                let catalogs = explain::catalogs(state, &namespace);
                 let found = offers(&catalogs, &namespace)
                     .find_map(|catalog| Some((catalog, best(catalog.package(&package)?, range.as_ref())?)));
                 let Some((catalog, entry)) = found else {
-                    return Err(not_offered(wanted, &catalogs, seen));
+                    return Err(not_offered(wanted, &catalogs, state));
                 };
                 let content = content(catalog, entry, images).await?;
                 let read = |json: &str| {
@@ -113,14 +113,14 @@ pub(super) async fn content(
     }
 }
 
-fn not_offered(wanted: &str, catalogs: &BTreeMap<(String, String), Arc<Snapshot>>, seen: &ClusterState) -> CliError {
+fn not_offered(wanted: &str, catalogs: &BTreeMap<(String, String), Arc<Snapshot>>, state: &ClusterState) -> CliError {
     let names: Vec<String> = catalogs.keys().map(|(namespace, name)| format!("{namespace}/{name}")).collect();
     let known = match &names[..] {
         [] => "there are no catalogs".to_owned(),
         names => format!("catalogs searched: {}", names.join(", ")),
     };
     let error = CliError::input(format!("{wanted} not found; {known}"));
-    match seen.read_failures.first() {
+    match state.read_failures.first() {
         Some(failure) => error.hint(failure.to_string()),
         None => error.hint("specify a catalog with --catalog NAME=DIR; kubectl olm catalog list prints its packages"),
     }

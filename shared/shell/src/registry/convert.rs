@@ -123,7 +123,7 @@ pub(super) fn message(bundle: proto::Bundle) -> BundleMessage {
     let inline = !bundle.csv_json.is_empty() || !bundle.object.is_empty();
     let content = inline.then(|| {
         let objects = bundle.object.into_iter().map(Arc::from).collect();
-        Content::pack(&BundleContent { csv_json: bundle.csv_json.into(), objects })
+        Content::pack(&BundleContent { csv_json: bundle.csv_json.into(), objects, is_plain: false })
     });
     BundleMessage {
         csv_name: bundle.csv_name,

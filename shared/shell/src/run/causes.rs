@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::report::is_consequence;
 
 /// Returns how long a reason must last before it is reported.
-fn patience(severity: Severity) -> Duration {
+fn grace_period(severity: Severity) -> Duration {
     match severity {
         Severity::Settled => Duration::ZERO,
         Severity::Blocked => Duration::from_secs(3),
@@ -49,12 +49,12 @@ impl Causes {
 
     /// Returns when there is something to report, if nothing changes.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.unreported().map(|(reason, since)| *since + patience(reason.severity())).min()
+        self.unreported().map(|(reason, since)| *since + grace_period(reason.severity())).min()
     }
 
     /// Takes the reasons to report now.
     pub(super) fn take(&mut self, now: Instant) -> Vec<Reason> {
-        let is_due = |(reason, since): &&(Reason, Instant)| *since + patience(reason.severity()) <= now;
+        let is_due = |(reason, since): &&(Reason, Instant)| *since + grace_period(reason.severity()) <= now;
         let due: Vec<Reason> = self.unreported().filter(is_due).map(|(reason, _)| reason.clone()).collect();
         let new = due.into_iter().filter(|reason| self.reported.insert(reason.cause())).collect::<Vec<_>>();
         let all: Vec<&Reason> = self.all().map(|(reason, _)| reason).collect();

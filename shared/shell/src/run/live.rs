@@ -25,9 +25,9 @@ use crate::cluster::request_error::RequestError;
 use crate::cluster::watch::resource;
 
 /// How long `--once` waits for unreadable catalogs when nothing else is in progress: their registries may be starting.
-const PATIENCE: Duration = Duration::from_secs(30);
+const CATALOG_GRACE_PERIOD: Duration = Duration::from_secs(30);
 /// The same with `--catalog-pods`, whose pods have to pull images first.
-const PATIENCE_WITH_PODS: Duration = Duration::from_mins(3);
+const CATALOG_GRACE_PERIOD_WITH_PODS: Duration = Duration::from_mins(3);
 
 /// A run of the controllers on a cluster.
 pub(super) struct Live<'a> {
@@ -81,7 +81,7 @@ impl<'a> Live<'a> {
             audit: self.audit,
             once: self.once,
             catalog_pods,
-            catalog_patience: if catalog_pods { PATIENCE_WITH_PODS } else { PATIENCE },
+            catalog_grace_period: if catalog_pods { CATALOG_GRACE_PERIOD_WITH_PODS } else { CATALOG_GRACE_PERIOD },
             without_missing_kinds: false,
             metrics,
         };

@@ -171,10 +171,18 @@ pub struct FeatureGates(BTreeMap<&'static str, bool>);
 
 impl FeatureGates {
     /// The features that have a gate.
-    pub const KNOWN: [&'static str; 1] = [Self::OPTIONAL_MANIFESTS];
+    pub const KNOWN: [&'static str; 2] = [Self::OPTIONAL_MANIFESTS, Self::PLAIN_BUNDLES];
 
     /// The gate of optional manifests.
     pub const OPTIONAL_MANIFESTS: &'static str = "OptionalManifests";
+
+    /// The gate of bundles of type `k8s+v1`.
+    pub const PLAIN_BUNDLES: &'static str = "PlainBundles";
+
+    /// Returns whether images of bundles of type `k8s+v1` are unpacked.
+    pub fn plain_bundles(&self) -> bool {
+        self.0.get(Self::PLAIN_BUNDLES).copied().unwrap_or(true)
+    }
 
     /// Returns whether installs may skip optional manifests. Disabled until the feature is stable; the same for live
     /// runs, simulations and explanations, so that predictions are accurate.
@@ -209,6 +217,7 @@ impl Options {
             global_catalog_namespace: self.namespace.clone(),
             catalog_pods: self.catalog_pods.then(CatalogPods::default),
             optional_manifests: self.feature_gates.optional_manifests(),
+            plain_bundles: self.feature_gates.plain_bundles(),
             retry_optional: self.retry_optional,
             protected_copied_csv_namespaces: self.protected_copied_csv_namespaces.iter().cloned().collect(),
             ..Settings::default()
@@ -252,7 +261,8 @@ mod tests {
     #[test]
     fn gates_are_known_and_true_or_false() {
         let gates: FeatureGates = "OptionalManifests=true".parse().unwrap();
-        assert!(gates.optional_manifests());
+        assert!(gates.optional_manifests() && gates.plain_bundles());
+        assert!(!"PlainBundles=false".parse::<FeatureGates>().unwrap().plain_bundles());
         for off in ["", "OptionalManifests=false"] {
             assert!(!off.parse::<FeatureGates>().unwrap().optional_manifests(), "{off:?}");
         }

@@ -23,7 +23,7 @@ use super::timeline::Timeline;
 use super::{Options, guard, live, report};
 use crate::cli::signal::{self, Signal};
 use crate::cli::table::{Table, age};
-use crate::cli::{CliError, ErrorKind, Outcome, Printer, confirm, errors};
+use crate::cli::{CliError, ErrorKind, Outcome, Printer, errors, prompt};
 use crate::cluster::api::{Api, Depth, ListQuery, Resource};
 use crate::cluster::catalogs::Catalogs;
 use crate::cluster::lease::{Denied, Lease, Permit, describe};
@@ -83,7 +83,7 @@ async fn release_all(
                 format!("these {} ClusterServiceVersions", pending.len())
             }
         );
-        if !confirm::confirm(printer, &question, release.yes)? {
+        if !prompt::confirm(printer, &question, release.yes)? {
             printer.talk("nothing was changed");
             return Ok(Outcome::Negative);
         }

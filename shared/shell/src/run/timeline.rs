@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::change_log::ChangeLog;
 use crate::cli::Printer;
-use crate::cluster::interest::{is_component, is_ours};
+use crate::cluster::object_filter::{is_component, is_of_olm};
 
 /// How long the response to a request may arrive after the watch event.
 const ECHO: Duration = Duration::from_millis(400);
@@ -183,7 +183,7 @@ fn other(change: &WatchEvent) -> Option<Actor> {
         // Only controllers create copies.
         return object::label(object, labels::COPIED_FROM).is_none().then_some(Actor::User);
     }
-    (is_ours(object) || is_component(object)).then_some(Actor::Kubernetes)
+    (is_of_olm(object) || is_component(object)).then_some(Actor::Kubernetes)
 }
 
 /// Formats a time as `2.140s`, as in simulations.

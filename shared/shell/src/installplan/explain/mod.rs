@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 
 pub use self::read::{DryRun, explain};
 pub(crate) use self::read::{catalogs, explainer};
-pub(crate) use self::report::render_right as right;
+pub(crate) use self::report::render_permission as permission;
 pub use self::report::summary;
 use super::policy::{self, Tried};
 use crate::blocking::block_on;
@@ -194,30 +194,34 @@ pub fn print(
 /// Returns the explanation as a document with `apiVersion` and `kind`.
 pub fn document(explanation: &Explanation) -> Value {
     let mut document = json!({ "apiVersion": API_VERSION, "kind": "InstallPlanExplanation" });
-    if let (Some(document), Ok(Value::Object(told))) = (document.as_object_mut(), serde_json::to_value(explanation)) {
-        document.extend(told);
+    if let (Some(document), Ok(Value::Object(fields))) = (document.as_object_mut(), serde_json::to_value(explanation)) {
+        document.extend(fields);
     }
     document
 }
 
 async fn explanations(options: &Options, printer: &mut Printer) -> Result<(Vec<Explanation>, Vec<String>), CliError> {
     let Options { asked, source, namespaces, on_top, images, optional_manifests, dry_run, .. } = options;
-    let mut seen = source.read(namespaces, on_top, ReadScope::Planning, printer).await?;
-    seen.settings.optional_manifests = *optional_manifests;
-    if let Some(vital) = seen.read_failures.iter().find(|failure| is_vital(failure, asked)) {
+    let mut state = source.read(namespaces, on_top, ReadScope::Planning, printer).await?;
+    state.settings.optional_manifests = *optional_manifests;
+    if let Some(vital) = state.read_failures.iter().find(|failure| is_vital(failure, asked)) {
         // Report all missing permissions at once.
-        seen.read_failures
+        state
+            .read_failures
             .iter()
             .filter(|failure| *failure != vital && failure.forbidden)
             .for_each(|failure| printer.warn(failure));
         return Err(CliError::from(vital));
     }
     let mut explanations = Vec::new();
-    for subject in subjects(asked, &seen, images).await? {
-        explanations.push(explain(&mut seen, &subject, images, *dry_run, printer).await?);
+    for subject in subjects(asked, &state, images).await? {
+        explanations.push(explain(&mut state, &subject, images, *dry_run, printer).await?);
     }
-    let untold =
-        if explanations.is_empty() { seen.read_failures.iter().map(ToString::to_string).collect() } else { Vec::new() };
+    let untold = if explanations.is_empty() {
+        state.read_failures.iter().map(ToString::to_string).collect()
+    } else {
+        Vec::new()
+    };
     Ok((explanations, untold))
 }
 
@@ -233,14 +237,14 @@ pub(super) fn is_vital(failure: &ReadFailure, asked: &Asked) -> bool {
 }
 
 /// Returns the subjects to explain, in the selected namespace.
-async fn subjects(asked: &Asked, seen: &ClusterState, images: &image::Options) -> Result<Vec<Subject>, CliError> {
-    let namespace = || seen.namespace.clone().or_else(|| only_namespace(seen));
+async fn subjects(asked: &Asked, state: &ClusterState, images: &image::Options) -> Result<Vec<Subject>, CliError> {
+    let namespace = || state.namespace.clone().or_else(|| only_namespace(state));
     let namespace = || namespace().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
     Ok(match asked {
         Asked::Plans(names) if names.is_empty() => {
-            let world = Reader::new(&seen.world);
+            let world = Reader::new(&state.world);
             let waits = |plan: &&Value| summary::waits_for_approval(plan) || summary::waits_for_execution(plan);
-            let plans = world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| seen.is_asked(plan));
+            let plans = world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| state.is_asked(plan));
             let subject = |plan: &Value| Subject::Plan {
                 namespace: object::namespace(plan).to_owned(),
                 name: object::name(plan).to_owned(),
@@ -271,8 +275,8 @@ async fn subjects(asked: &Asked, seen: &ClusterState, images: &image::Options) -
 }
 
 /// Returns the only namespace with Subscriptions, InstallPlans or OperatorGroups, if there is exactly one.
-fn only_namespace(seen: &ClusterState) -> Option<String> {
-    let world = Reader::new(&seen.world);
+fn only_namespace(state: &ClusterState) -> Option<String> {
+    let world = Reader::new(&state.world);
     let all = [kind::SUBSCRIPTION, kind::INSTALL_PLAN, kind::OPERATOR_GROUP];
     let objects = all.iter().flat_map(|kind| world.all(kind));
     let mut namespaces: Vec<&str> = objects.map(|o| object::namespace(o.json())).collect();

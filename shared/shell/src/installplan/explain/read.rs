@@ -16,7 +16,7 @@ use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::subscription::Subscription;
 use olm_core::bundle::{Unpacked, reference};
 use olm_core::catalog::Snapshot;
-use olm_core::explain::{Asks, Bundle, Change, Cluster, Error, Explainer, Explanation, Subject, Unread};
+use olm_core::explain::{Asks, Bundle, Change, Cluster, Error, Explainer, Explanation, Subject, UnreadableResource};
 use olm_core::structural::{SchemaCheck, SchemaCheckResult};
 use olm_core::world::{Reader, kind};
 
@@ -24,7 +24,7 @@ use super::super::lookup;
 use super::rehearse::rehearse;
 use crate::cli::source::read_catalogs;
 use crate::cli::{CliError, ErrorKind, Printer, errors};
-use crate::cluster::puller::Puller;
+use crate::cluster::pull_secrets::PullSecrets;
 use crate::cluster::schema_check;
 use crate::image;
 use crate::observe::{ClusterState, ReadFailure, STALE, scope};
@@ -51,55 +51,55 @@ pub enum DryRun {
 /// # Errors
 /// The subject does not exist, or no known catalog offers it.
 pub async fn explain(
-    seen: &mut ClusterState,
+    state: &mut ClusterState,
     subject: &Subject,
     images: &image::Options,
     dry_run: DryRun,
     printer: &mut Printer,
 ) -> Result<Explanation, CliError> {
-    let (_, mut explanation, asks) = tried_out(seen, subject, images, printer).await?;
+    let (_, mut explanation, asks) = tried_out(state, subject, images, printer).await?;
     if dry_run == DryRun::Server {
         let progress = printer.progress("sending the objects to the API server as a dry run");
-        let (results, missing) = rehearse(seen, asks.writes).await;
+        let (results, missing) = rehearse(state, asks.writes).await;
         drop(progress);
-        explanation.add_results(results, missing, seen.settings.optional_manifests);
+        explanation.add_results(results, missing, state.settings.optional_manifests);
     }
     Ok(explanation)
 }
 
 /// Explains without a dry run, and also returns the copy of the cluster.
 pub(crate) async fn explainer(
-    seen: &mut ClusterState,
+    state: &mut ClusterState,
     subject: &Subject,
     images: &image::Options,
     printer: &mut Printer,
 ) -> Result<(Explainer, Explanation), CliError> {
-    tried_out(seen, subject, images, printer).await.map(|(explainer, explanation, _)| (explainer, explanation))
+    tried_out(state, subject, images, printer).await.map(|(explainer, explanation, _)| (explainer, explanation))
 }
 
 async fn tried_out(
-    seen: &mut ClusterState,
+    state: &mut ClusterState,
     subject: &Subject,
     images: &image::Options,
     printer: &mut Printer,
 ) -> Result<(Explainer, Explanation, Asks), CliError> {
-    if needs_catalogs(seen, subject) {
-        read_catalogs(seen, subject.namespace(), images, printer).await;
+    if needs_catalogs(state, subject) {
+        read_catalogs(state, subject.namespace(), images, printer).await;
     }
     let mut more = More::default();
     let mut tries = 0;
     loop {
-        let explainer = Explainer::new(&seen.settings, cluster(seen, subject.namespace(), &more));
-        let (explanation, asks) = explainer.explain_and_ask(subject).map_err(|error| unexplained(&error, seen))?;
+        let explainer = Explainer::new(&state.settings, cluster(state, subject.namespace(), &more));
+        let (explanation, asks) = explainer.explain_and_ask(subject).map_err(|error| unexplained(&error, state))?;
         tries += 1;
-        if tries == TRIES || !more.read(seen, &explanation, &asks.fits, images, printer).await? {
+        if tries == TRIES || !more.read(state, &explanation, &asks.fits, images, printer).await? {
             return Ok((explainer, explanation, asks));
         }
     }
 }
 
-fn unexplained(error: &Error, seen: &ClusterState) -> CliError {
-    let unread: Vec<String> = seen
+fn unexplained(error: &Error, state: &ClusterState) -> CliError {
+    let unreadable: Vec<String> = state
         .read_failures
         .iter()
         .filter(|failure| failure.resource.contains("catalogsources"))
@@ -110,23 +110,23 @@ fn unexplained(error: &Error, seen: &ClusterState) -> CliError {
             CliError::new(ErrorKind::Input, error.to_string()).hint(lookup::whereabouts(kind))
         }
         Error::NotOffered { catalogs, .. } => {
-            let unread = if unread.is_empty() { String::new() } else { format!("; {}", unread.join("; ")) };
-            let told = CliError::new(ErrorKind::Input, format!("{error}{unread}"));
-            if catalogs.is_empty() && seen.api().is_none() {
-                told.hint("specify a catalog with --catalog NAME[.NAMESPACE]=DIR")
+            let unreadable = if unreadable.is_empty() { String::new() } else { format!("; {}", unreadable.join("; ")) };
+            let refusal = CliError::new(ErrorKind::Input, format!("{error}{unreadable}"));
+            if catalogs.is_empty() && state.api().is_none() {
+                refusal.hint("specify a catalog with --catalog NAME[.NAMESPACE]=DIR")
             } else {
-                told.hint("use --catalog NAME[.NAMESPACE]=DIR to add or replace a catalog")
+                refusal.hint("use --catalog NAME[.NAMESPACE]=DIR to add or replace a catalog")
             }
         }
     }
 }
 
 /// Returns whether the subject must be resolved. An existing plan contains all its steps.
-fn needs_catalogs(seen: &ClusterState, subject: &Subject) -> bool {
+fn needs_catalogs(state: &ClusterState, subject: &Subject) -> bool {
     let Subject::Subscription { namespace, name } = subject else {
         return !matches!(subject, Subject::Plan { .. });
     };
-    let world = Reader::new(&seen.world);
+    let world = Reader::new(&state.world);
     let plan = world.json(&kind::SUBSCRIPTION, namespace, name);
     let plan = plan.map_or("", |json| Subscription::new(json).plan_name());
     let plan = world.json(&kind::INSTALL_PLAN, namespace, plan);
@@ -136,9 +136,9 @@ fn needs_catalogs(seen: &ClusterState, subject: &Subject) -> bool {
 }
 
 /// Returns the known content of the catalogs that a namespace can use.
-pub(crate) fn catalogs(seen: &ClusterState, namespace: &str) -> BTreeMap<(String, String), Arc<Snapshot>> {
-    let world = Reader::new(&seen.world);
-    let global = seen.settings.global_catalog_namespace.as_str();
+pub(crate) fn catalogs(state: &ClusterState, namespace: &str) -> BTreeMap<(String, String), Arc<Snapshot>> {
+    let world = Reader::new(&state.world);
+    let global = state.settings.global_catalog_namespace.as_str();
     let mut catalogs = BTreeMap::new();
     for place in BTreeSet::from([namespace, global]) {
         let sources = world.in_namespace(&kind::CATALOG_SOURCE, place).map(|o| object::name(o.json()));
@@ -153,35 +153,35 @@ pub(crate) fn catalogs(seen: &ClusterState, namespace: &str) -> BTreeMap<(String
 }
 
 /// Returns the input of the explainer.
-fn cluster(seen: &ClusterState, namespace: &str, more: &More) -> Cluster {
-    let world = Reader::new(&seen.world);
-    let kinds = seen.served.kinds().map(|gvk| (gvk.clone(), seen.served.is_namespaced(gvk)));
+fn cluster(state: &ClusterState, namespace: &str, more: &More) -> Cluster {
+    let world = Reader::new(&state.world);
+    let kinds = state.served.kinds().map(|gvk| (gvk.clone(), state.served.is_namespaced(gvk)));
     Cluster {
-        objects: seen.world.objects().map(|o| o.json().clone()).collect(),
+        objects: state.world.objects().map(|o| o.json().clone()).collect(),
         kinds: kinds.collect(),
-        kinds_are_complete: seen.served.is_complete(),
-        undiscovered: seen.served.hidden().iter().map(|version| (version.clone(), STALE.to_owned())).collect(),
+        kinds_are_complete: state.served.is_complete(),
+        undiscovered: state.served.hidden().iter().map(|version| (version.clone(), STALE.to_owned())).collect(),
         server_version: world.server_version().unwrap_or_default().to_owned(),
-        catalogs: catalogs(seen, namespace),
+        catalogs: catalogs(state, namespace),
         bundles: more.bundles.clone(),
         fits: more.fits.iter().filter_map(|(key, found)| Some((key.clone(), found.clone()?))).collect(),
-        unread: unread(&seen.read_failures),
-        now: seen.at,
+        unreadable: unreadable(&state.read_failures),
+        now: state.at,
     }
 }
 
 /// Returns what could not be read. Single objects of a kind are combined.
-pub(super) fn unread(failures: &[ReadFailure]) -> Vec<Unread> {
-    let mut told: Vec<(&ReadFailure, Vec<&str>)> = Vec::new();
+pub(super) fn unreadable(failures: &[ReadFailure]) -> Vec<UnreadableResource> {
+    let mut grouped: Vec<(&ReadFailure, Vec<&str>)> = Vec::new();
     let parts =
         |failure: &ReadFailure| (failure.verb, failure.resource.clone(), failure.namespace.clone(), failure.forbidden);
     for failure in failures {
-        match told
+        match grouped
             .iter_mut()
             .find(|(known, _)| failure.forbidden && !failure.name.is_empty() && parts(known) == parts(failure))
         {
             Some((_, names)) => names.push(&failure.name),
-            None => told.push((failure, vec![&failure.name])),
+            None => grouped.push((failure, vec![&failure.name])),
         }
     }
     let named = |(failure, names): (&ReadFailure, Vec<&str>)| {
@@ -189,9 +189,9 @@ pub(super) fn unread(failures: &[ReadFailure]) -> Vec<Unread> {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let name = format!("{}{more}", names[..names.len().min(NAMED)].join(", "));
         let message = ReadFailure { name, ..failure.clone() }.to_string();
-        Unread { resource: failure.resource.clone(), namespace: failure.namespace.clone(), message }
+        UnreadableResource { resource: failure.resource.clone(), namespace: failure.namespace.clone(), message }
     };
-    told.into_iter().map(named).collect()
+    grouped.into_iter().map(named).collect()
 }
 
 /// What was read in addition, because an explanation requested it.
@@ -212,7 +212,7 @@ impl More {
     /// The API server failed, so that the explanation would be wrong.
     async fn read(
         &mut self,
-        seen: &mut ClusterState,
+        state: &mut ClusterState,
         explanation: &Explanation,
         fits: &[SchemaCheck],
         images: &image::Options,
@@ -221,12 +221,12 @@ impl More {
         let mut any = false;
         for bundle in explanation.bundles.iter().filter(|b| !b.unpacked && !b.image.is_empty()) {
             if !self.bundles.contains_key(&bundle.image) {
-                let unpacked = unpack(seen, bundle, images, printer).await;
+                let unpacked = unpack(state, bundle, images, printer).await;
                 self.bundles.insert(bundle.image.clone(), unpacked);
                 any = true;
             }
         }
-        if seen.api().is_none() {
+        if state.api().is_none() {
             return Ok(any);
         }
         let is_listed = |gvk: &Gvk| scope::find(&gvk.group, &gvk.kind).is_some();
@@ -236,14 +236,14 @@ impl More {
             .filter(|target| self.objects.insert(target.clone()))
             .collect();
         any |= !new.is_empty();
-        let known = seen.read_failures.len();
-        seen.read_objects(new).await;
-        if let Some(failure) = seen.read_failures[known..].iter().find(|failure| !failure.forbidden) {
+        let known = state.read_failures.len();
+        state.read_objects(new).await;
+        if let Some(failure) = state.read_failures[known..].iter().find(|failure| !failure.forbidden) {
             return Err(CliError::from(failure));
         }
         for question in fits {
             if let Entry::Vacant(vacant) = self.fits.entry((question.crd.clone(), question.digest())) {
-                vacant.insert(check_custom_resources(seen, question, printer).await);
+                vacant.insert(check_custom_resources(state, question, printer).await);
                 any = true;
             }
         }
@@ -253,16 +253,16 @@ impl More {
 
 /// Checks custom resources against a schema, page by page. Records what cannot be read as a read failure.
 async fn check_custom_resources(
-    seen: &mut ClusterState,
+    state: &mut ClusterState,
     question: &SchemaCheck,
     printer: &Printer,
 ) -> Option<SchemaCheckResult> {
-    let api = seen.api().cloned()?;
+    let api = state.api().cloned()?;
     let progress = printer.progress(format!("reading every {}", question.kind));
     let (found, _) = schema_check::check(&api, question).await;
     drop(progress);
     let Some(refusal) = found.refusal.clone() else { return Some(found) };
-    seen.read_failures.push(ReadFailure {
+    state.read_failures.push(ReadFailure {
         verb: "list",
         resource: question.crd.clone(),
         namespace: String::new(),
@@ -273,12 +273,12 @@ async fn check_custom_resources(
         is_namespaced: question.namespaced,
     });
     // Findings from pages before the error are still valid.
-    (found.misfits > 0 || found.losses > 0).then_some(found)
+    (found.invalid > 0 || found.losses > 0).then_some(found)
 }
 
 /// Returns the content of a bundle: from the ConfigMap into which OLM unpacked it, else from its image.
-async fn unpack(seen: &ClusterState, bundle: &Bundle, images: &image::Options, printer: &Printer) -> Unpacked {
-    if let (Some(api), Some((namespace, _))) = (seen.api(), bundle.catalog.split_once('/')) {
+async fn unpack(state: &ClusterState, bundle: &Bundle, images: &image::Options, printer: &Printer) -> Unpacked {
+    if let (Some(api), Some((namespace, _))) = (state.api(), bundle.catalog.split_once('/')) {
         let target = kinds::CONFIG_MAP.object(namespace, &reference::config_map_name(&bundle.image));
         if let Ok(Some(config_map)) = api.get(&target).await
             && let Ok(content) = reference::content(&config_map)
@@ -287,20 +287,20 @@ async fn unpack(seen: &ClusterState, bundle: &Bundle, images: &image::Options, p
         }
     }
     let progress = printer.progress(format!("pulling bundle {}", bundle.csv));
-    let unpacked = match Puller::location(&bundle.image) {
+    let unpacked = match PullSecrets::location(&bundle.image) {
         Ok(location) => {
-            let (namespace, secrets) = secrets(seen, bundle);
-            let (options, unread) = match seen.api() {
-                Some(api) => Puller::new(api.clone(), images).options_as_far_as(namespace, &secrets).await,
+            let (namespace, secrets) = secrets(state, bundle);
+            let (options, unreadable) = match state.api() {
+                Some(api) => PullSecrets::new(api.clone(), images).readable_options(namespace, &secrets).await,
                 None => (images.for_others(), None),
             };
-            let note = |told: String| match &unread {
-                Some(unread) => format!("{told}; {unread}"),
-                None => told,
+            let note = |why: String| match &unreadable {
+                Some(unreadable) => format!("{why}; {unreadable}"),
+                None => why,
             };
             match errors::unpacked(registry::image::unpack(&location, &options).await) {
-                Unpacked::Later(told) => Unpacked::Later(note(told)),
-                Unpacked::Refused(told) => Unpacked::Refused(note(told)),
+                Unpacked::Later(why) => Unpacked::Later(note(why)),
+                Unpacked::Refused(why) => Unpacked::Refused(note(why)),
                 unpacked => unpacked,
             }
         }
@@ -311,9 +311,9 @@ async fn unpack(seen: &ClusterState, bundle: &Bundle, images: &image::Options, p
 }
 
 /// Returns the pull secrets of the CatalogSource of a bundle, and their namespace.
-fn secrets<'b>(seen: &ClusterState, bundle: &'b Bundle) -> (&'b str, Vec<String>) {
+fn secrets<'b>(state: &ClusterState, bundle: &'b Bundle) -> (&'b str, Vec<String>) {
     let Some((namespace, name)) = bundle.catalog.split_once('/') else { return ("", Vec::new()) };
-    let world = Reader::new(&seen.world);
+    let world = Reader::new(&state.world);
     let source = world.json(&kind::CATALOG_SOURCE, namespace, name);
     (namespace, source.map(catalog_source::pull_secrets).unwrap_or_default())
 }

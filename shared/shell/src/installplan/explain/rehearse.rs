@@ -27,7 +27,7 @@ const NAMED: usize = 3;
 
 /// A permission, such as `create deployments.apps in namespace garden`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Right {
+struct Permission {
     verb: &'static str,
     group: String,
     resource: String,
@@ -44,46 +44,46 @@ enum May {
 }
 
 /// Sends all writes, and returns the results and a phrase that names the missing permissions.
-pub(super) async fn rehearse(seen: &ClusterState, writes: Vec<Write>) -> (Vec<DryRunResult>, String) {
-    let Some(api) = seen.api() else { return (Vec::new(), String::new()) };
-    let knows_namespaces = !seen.read_failures.iter().any(|failure| failure.resource == "namespaces");
+pub(super) async fn rehearse(state: &ClusterState, writes: Vec<Write>) -> (Vec<DryRunResult>, String) {
+    let Some(api) = state.api() else { return (Vec::new(), String::new()) };
+    let knows_namespaces = !state.read_failures.iter().any(|failure| failure.resource == "namespaces");
     let mut results = Vec::new();
-    let mut asked: Vec<(ObjectRef, Write, Right)> = Vec::new();
+    let mut asked: Vec<(ObjectRef, Write, Permission)> = Vec::new();
     for write in writes {
         let target = ObjectRef::from_object(&write.object);
-        let serves = seen.served.serves(&target.gvk);
-        let right = match write.hindrance(&Reader::new(&seen.world), serves, knows_namespaces) {
-            None => right(api, &target, &write).await,
+        let serves = state.served.serves(&target.gvk);
+        let permission = match write.hindrance(&Reader::new(&state.world), serves, knows_namespaces) {
+            None => permission(api, &target, &write).await,
             Some(why) => Err(why),
         };
-        match right {
-            Ok(right) => asked.push((target, write, right)),
-            Err(why) => results.push(DryRunResult { target, answer: Answer::NotAsked(why) }),
+        match permission {
+            Ok(permission) => asked.push((target, write, permission)),
+            Err(why) => results.push(DryRunResult { target, answer: Answer::NotSent(why) }),
         }
     }
-    let rights: BTreeSet<Right> = asked.iter().map(|(_, _, right)| right.clone()).collect();
-    let answers = stream::iter(rights).map(|right| async move {
-        let may = may(api, &right).await;
-        (right, may)
+    let permissions: BTreeSet<Permission> = asked.iter().map(|(_, _, permission)| permission.clone()).collect();
+    let answers = stream::iter(permissions).map(|permission| async move {
+        let may = may(api, &permission).await;
+        (permission, may)
     });
-    let known: BTreeMap<Right, May> = answers.buffer_unordered(REQUESTS).collect().await;
+    let known: BTreeMap<Permission, May> = answers.buffer_unordered(REQUESTS).collect().await;
     let mut missing = Missing::default();
     let mut allowed = Vec::new();
-    for (target, write, right) in asked {
-        match known.get(&right) {
+    for (target, write, permission) in asked {
+        match known.get(&permission) {
             Some(May::Yes) => allowed.push((target, write)),
-            Some(May::No) if right.account.is_some() => {
-                let message = format!("ServiceAccount {} is not allowed to {right}", right.owner());
+            Some(May::No) if permission.account.is_some() => {
+                let message = format!("ServiceAccount {} is not allowed to {permission}", permission.owner());
                 let answer = Answer::Refused(Status::new(403, "Forbidden", message));
                 results.push(DryRunResult { target, answer });
             }
             Some(May::Unknown(why)) => {
                 missing.others.insert(why.clone());
-                results.push(DryRunResult { target, answer: Answer::NotAsked(why.clone()) });
+                results.push(DryRunResult { target, answer: Answer::NotSent(why.clone()) });
             }
             _ => {
-                results.push(DryRunResult { target, answer: Answer::NotAsked(format!("not allowed to {right}")) });
-                missing.rights.insert(right);
+                results.push(DryRunResult { target, answer: Answer::NotSent(format!("not allowed to {permission}")) });
+                missing.permissions.insert(permission);
             }
         }
     }
@@ -92,12 +92,12 @@ pub(super) async fn rehearse(seen: &ClusterState, writes: Vec<Write>) -> (Vec<Dr
         certify(&mut write.object, &mut authority);
     }
     let answers = stream::iter(allowed).map(|(target, write)| async move {
-        let answer = ask(api, seen, &target, write).await;
+        let answer = ask(api, state, &target, write).await;
         (target, answer)
     });
     for (target, answer) in answers.buffered(REQUESTS).collect::<Vec<_>>().await {
         let answer = match answer {
-            Ok(kept) => Answer::Taken(kept),
+            Ok(kept) => Answer::Accepted(kept),
             Err(refusal) => {
                 if lacks_grants(&refusal) {
                     missing.grants.insert(format!("{} {}", target.gvk.kind, target.name));
@@ -110,9 +110,9 @@ pub(super) async fn rehearse(seen: &ClusterState, writes: Vec<Write>) -> (Vec<Dr
     (results, missing.to_string())
 }
 
-async fn right(api: &Api, target: &ObjectRef, write: &Write) -> Result<Right, String> {
+async fn permission(api: &Api, target: &ObjectRef, write: &Write) -> Result<Permission, String> {
     let resource = api.resource(&target.gvk).await.map_err(|refusal| refusal.message)?;
-    Ok(Right {
+    Ok(Permission {
         verb: if write.exists { "update" } else { "create" },
         group: target.gvk.group.clone(),
         resource: resource.plural,
@@ -122,8 +122,8 @@ async fn right(api: &Api, target: &ObjectRef, write: &Write) -> Result<Right, St
 }
 
 /// Checks whether the caller, or the ServiceAccount whose permissions are used, is allowed to write.
-async fn may(api: &Api, right: &Right) -> May {
-    let Right { verb, group, resource, namespace, account } = right;
+async fn may(api: &Api, permission: &Permission) -> May {
+    let Permission { verb, group, resource, namespace, account } = permission;
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
         "spec": { "resourceAttributes": {
@@ -136,7 +136,7 @@ async fn may(api: &Api, right: &Right) -> May {
         Ok(_) => May::No,
         Err(refusal) if refusal.is_forbidden() && account.is_some() => May::Unknown(format!(
             "not allowed to impersonate ServiceAccount {}, whose permissions are used to execute the plan",
-            right.owner()
+            permission.owner()
         )),
         Err(refusal) => May::Unknown(format!("the API server does not report permissions: {}", refusal.message)),
     }
@@ -144,16 +144,18 @@ async fn may(api: &Api, right: &Right) -> May {
 
 fn impersonating(api: &Api, account: Option<&(String, String)>) -> Api {
     match account {
-        Some((namespace, name)) => api.with_rights_of(&Account { namespace: namespace.clone(), name: name.clone() }),
+        Some((namespace, name)) => {
+            api.with_permissions_of(&Account { namespace: namespace.clone(), name: name.clone() })
+        }
         None => api.clone(),
     }
 }
 
-async fn ask(api: &Api, seen: &ClusterState, target: &ObjectRef, write: Write) -> Result<Value, Status> {
+async fn ask(api: &Api, state: &ClusterState, target: &ObjectRef, write: Write) -> Result<Value, Status> {
     let Write { mut object, exists, account } = write;
-    let api = account.map_or_else(|| api.clone(), |account| api.with_rights_of(&account));
+    let api = account.map_or_else(|| api.clone(), |account| api.with_permissions_of(&account));
     let answer = if exists {
-        let world = Reader::new(&seen.world);
+        let world = Reader::new(&state.world);
         let of = GroupKind::new(&target.gvk.group, &target.gvk.kind);
         let version = world.json(&of, &target.namespace, &target.name).map_or("", object::resource_version).to_owned();
         object::map_mut(&mut object, &["metadata"]).insert("resourceVersion".to_owned(), version.into());
@@ -189,14 +191,14 @@ fn certify(value: &mut Value, authority: &mut Option<String>) {
     }
 }
 
-impl Right {
+impl Permission {
     /// Returns the ServiceAccount as `garden/rose-sa`.
     fn owner(&self) -> String {
         self.account.as_ref().map(|(namespace, name)| format!("{namespace}/{name}")).unwrap_or_default()
     }
 }
 
-impl std::fmt::Display for Right {
+impl std::fmt::Display for Permission {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { verb, group, resource, namespace, account: _ } = self;
         let group = if group.is_empty() { String::new() } else { format!(".{group}") };
@@ -208,7 +210,7 @@ impl std::fmt::Display for Right {
 /// The permissions missing for dry runs.
 #[derive(Default)]
 struct Missing {
-    rights: BTreeSet<Right>,
+    permissions: BTreeSet<Permission>,
     /// Roles that contain permissions which the caller does not have.
     grants: BTreeSet<String>,
     /// Other reasons, as text.
@@ -218,10 +220,10 @@ struct Missing {
 impl std::fmt::Display for Missing {
     /// Writes `not allowed to create clusterroles.rbac.authorization.k8s.io, … and 2 more`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { rights, grants, others } = self;
+        let Self { permissions, grants, others } = self;
         let mut sentences: Vec<String> = others.iter().cloned().collect();
-        if !rights.is_empty() {
-            sentences.push(format!("not allowed to {}", named(rights.iter().map(ToString::to_string))));
+        if !permissions.is_empty() {
+            sentences.push(format!("not allowed to {}", named(permissions.iter().map(ToString::to_string))));
         }
         if !grants.is_empty() {
             sentences.push(format!("not allowed to grant the permissions in {}", named(grants.iter().cloned())));
@@ -235,4 +237,29 @@ fn named(all: impl ExactSizeIterator<Item = String>) -> String {
     let first: Vec<String> = all.take(NAMED).collect();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", first.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_permissions_are_listed() {
+        let permission = |resource: &str| Permission {
+            verb: "create",
+            group: "apps".to_owned(),
+            resource: resource.to_owned(),
+            namespace: "garden".to_owned(),
+            account: None,
+        };
+        let missing = Missing {
+            permissions: BTreeSet::from([permission("deployments")]),
+            grants: BTreeSet::from(["Role rose".to_owned()]),
+            others: BTreeSet::new(),
+        };
+        assert_eq!(
+            missing.to_string(),
+            "not allowed to create deployments.apps in namespace garden; not allowed to grant the permissions in Role rose"
+        );
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use olm_core::explain::{
-    By, Change, Crd, Csv, CsvChange, DryRun, Explanation, Object, Optional, Outcome, Plan, Right, Webhook,
+    By, Change, Crd, Csv, CsvChange, DryRun, Explanation, Object, Optional, Outcome, Permission, Plan, Webhook,
 };
 
 use super::super::policy::Tried;
@@ -18,7 +18,7 @@ const SHOWN: usize = 8;
 /// Maximum length, in characters, of the message of an operator without `--details`.
 const LONG: usize = 160;
 
-/// Prefix of a line about a privileged right or object, or a possible loss of data.
+/// Prefix of a line about a privileged permission or object, or a possible loss of data.
 const RISK: &str = "! ";
 
 /// A titled group of items.
@@ -190,7 +190,7 @@ fn sections(explanation: &Explanation, tried: &[Tried], details: bool) -> Vec<Se
         operators(explanation, details),
         objects(explanation, details),
         dry_run(explanation, details),
-        rights(explanation, details),
+        permissions(explanation, details),
         list("Objects with effects beyond their namespace (!):", object_privileges(explanation), shown),
         crds(explanation, details, shown),
         list("Images:", images(explanation), shown),
@@ -200,7 +200,7 @@ fn sections(explanation: &Explanation, tried: &[Tried], details: bool) -> Vec<Se
         list("Deprecated:", deprecations(explanation), shown),
         irreversible(explanation, shown),
         afterwards(explanation),
-        list("Could not be read (this explanation may be incomplete):", unread(explanation), shown),
+        list("Could not be read (this explanation may be incomplete):", unreadable(explanation), shown),
     ];
     sections.into_iter().filter(|section| !section.items.is_empty() || section.is_line).collect()
 }
@@ -314,8 +314,8 @@ fn objects(explanation: &Explanation, details: bool) -> Section {
     let counts: Vec<String> = counts.map(|(n, word)| format!("{n} {word}")).collect();
     let title = format!("Objects: {}", counts.join(", "));
     let items = if details {
-        let told = |object: &Object| Item { diff: diff::lines(&object.before, &object.after), ..object_item(object) };
-        all.iter().map(told).collect()
+        let item = |object: &Object| Item { diff: diff::lines(&object.before, &object.after), ..object_item(object) };
+        all.iter().map(item).collect()
     } else {
         let of_steps = all.iter().filter(|o| o.by == By::Step && o.change != Change::Unchanged);
         let mut items = grouped(of_steps);
@@ -373,11 +373,11 @@ fn plural(kind: &str) -> String {
 
 /// Returns a line about the results of the API server's dry run, and why objects were not sent.
 fn dry_run(explanation: &Explanation, details: bool) -> Section {
-    let DryRun { asked, taken, refused, not_asked, message } = &explanation.dry_run;
-    let all = u64::try_from(refused.len()).unwrap_or_default() + taken;
+    let DryRun { sent, accepted, refused, not_sent, message } = &explanation.dry_run;
+    let all = u64::try_from(refused.len()).unwrap_or_default() + accepted;
     let objects = |n: u64| if n == 1 { "1 object".to_owned() } else { format!("{n} objects") };
     let because = if message.is_empty() { String::new() } else { format!(": {message}") };
-    let title = match (*asked, taken) {
+    let title = match (*sent, accepted) {
         (false, _) => format!("Dry run: no objects were sent to the API server{because}"),
         (true, n) if *n == all && message.is_empty() => {
             format!("Dry run: the API server would accept {}", objects(all))
@@ -387,25 +387,28 @@ fn dry_run(explanation: &Explanation, details: bool) -> Section {
         }
         (true, n) => format!("Dry run: the API server would accept {n} of {}{because}", objects(all)),
     };
-    let told = not_asked.iter().filter(|_| details);
-    let items = told
+    let unsent = not_sent.iter().filter(|_| details);
+    let items = unsent
         .map(|failure| Item::new(format!("no result for {} {}: {}", failure.gvk.kind, failure.name, failure.message)));
-    Section { items: items.collect(), is_line: *asked || !message.is_empty(), ..Section::new(&title) }
+    Section { items: items.collect(), is_line: *sent || !message.is_empty(), ..Section::new(&title) }
 }
 
-fn rights(explanation: &Explanation, details: bool) -> Section {
+fn permissions(explanation: &Explanation, details: bool) -> Section {
     let rbac = &explanation.rbac;
     let mut items = Vec::new();
-    for (word, rights) in [("gains", &rbac.gained), ("loses", &rbac.lost)] {
-        let mut accounts: BTreeMap<&str, Vec<&Right>> = BTreeMap::new();
-        for right in rights {
-            accounts.entry(&right.account).or_default().push(right);
+    for (word, permissions) in [("gains", &rbac.gained), ("loses", &rbac.lost)] {
+        let mut accounts: BTreeMap<&str, Vec<&Permission>> = BTreeMap::new();
+        for permission in permissions {
+            accounts.entry(&permission.account).or_default().push(permission);
         }
-        for (account, rights) in accounts {
-            let (marked, ordinary): (Vec<_>, Vec<_>) = rights.into_iter().partition(|r| !r.escalations.is_empty());
+        for (account, permissions) in accounts {
+            let (marked, ordinary): (Vec<_>, Vec<_>) = permissions.into_iter().partition(|r| !r.escalations.is_empty());
             let shown = if details { usize::MAX } else { SHOWN };
-            let mut under: Vec<String> =
-                marked.iter().take(shown).map(|right| format!("{RISK}{}", render_right(right))).collect();
+            let mut under: Vec<String> = marked
+                .iter()
+                .take(shown)
+                .map(|permission| format!("{RISK}{}", render_permission(permission)))
+                .collect();
             let more = marked.len().saturating_sub(shown);
             if more > 0 {
                 under.push(format!("{RISK}and {more} more privileged permissions"));
@@ -413,9 +416,9 @@ fn rights(explanation: &Explanation, details: bool) -> Section {
             match ordinary.len() {
                 0 => {}
                 n if details || marked.is_empty() && n <= SHOWN => {
-                    under.extend(ordinary.iter().map(|right| render_right(right)));
+                    under.extend(ordinary.iter().map(|permission| render_permission(permission)));
                 }
-                1 => under.push("and 1 unprivileged right".to_owned()),
+                1 => under.push("and 1 unprivileged permission".to_owned()),
                 n => under.push(format!("{}{n} unprivileged permissions", if marked.is_empty() { "" } else { "and " })),
             }
             items.push(Item { line: format!("{account} {word}"), under, ..Item::default() });
@@ -442,9 +445,10 @@ fn object_privileges(explanation: &Explanation) -> Vec<Item> {
     marked.map(item).collect()
 }
 
-/// Renders a right as a phrase.
-pub(crate) fn render_right(right: &Right) -> String {
-    let Right { namespace, api_groups, resources, resource_names, non_resource_urls, verbs, escalations, .. } = right;
+/// Renders a permission as a phrase.
+pub(crate) fn render_permission(permission: &Permission) -> String {
+    let Permission { namespace, api_groups, resources, resource_names, non_resource_urls, verbs, escalations, .. } =
+        permission;
     let place = match namespace {
         Some(namespace) => format!(" in namespace {namespace}"),
         None => " cluster-wide".to_owned(),
@@ -460,7 +464,7 @@ pub(crate) fn render_right(right: &Right) -> String {
     let marks: Vec<&str> = escalations.iter().map(|escalation| escalation.words()).collect();
     let marks = if marks.is_empty() { String::new() } else { format!(" ({})", marks.join(", ")) };
     if verbs.is_empty() {
-        return format!("the rules of {}{place}{marks}", right.role);
+        return format!("the rules of {}{place}{marks}", permission.role);
     }
     format!("{} {what}{named}{place}{marks}", verbs.join(", "))
 }
@@ -468,29 +472,29 @@ pub(crate) fn render_right(right: &Right) -> String {
 fn crds(explanation: &Explanation, details: bool, shown: usize) -> Section {
     let worth = |crd: &&Crd| details || crd.change != Change::Unchanged || !crd.safe;
     let items = explanation.crds.iter().filter(worth).map(|crd| {
-        let mut told = vec![word(crd.change).to_owned()];
+        let mut parts = vec![word(crd.change).to_owned()];
         if crd.change != Change::Create && !crd.added_versions.is_empty() {
-            told.push(format!("adds version {}", crd.added_versions.join(", ")));
+            parts.push(format!("adds version {}", crd.added_versions.join(", ")));
         }
         if !crd.removed_versions.is_empty() {
-            told.push(format!("removes version {}", crd.removed_versions.join(", ")));
+            parts.push(format!("removes version {}", crd.removed_versions.join(", ")));
         }
         if let Some((old, new)) = &crd.storage {
-            told.push(format!("storage version {new} instead of {old}"));
+            parts.push(format!("storage version {new} instead of {old}"));
         }
         match crd.existing {
             _ if crd.change == Change::Create || !crd.safe => {}
-            None => told.push("its objects could not be read".to_owned()),
-            Some(0) => told.push("no existing objects".to_owned()),
-            Some(1) => told.push("the existing object is valid".to_owned()),
-            Some(n) => told.push(format!("all {n} existing objects are valid")),
+            None => parts.push("its objects could not be read".to_owned()),
+            Some(0) => parts.push("no existing objects".to_owned()),
+            Some(1) => parts.push("the existing object is valid".to_owned()),
+            Some(n) => parts.push(format!("all {n} existing objects are valid")),
         }
         let mut under = Vec::new();
         if !crd.safe {
             under.push(format!("{RISK}{}", crd.message));
-            under.extend(crd.misfits.iter().chain(&crd.losses).cloned());
+            under.extend(crd.invalid.iter().chain(&crd.losses).cloned());
         }
-        Item { line: format!("{}: {}", crd.name, told.join("; ")), under, ..Item::default() }
+        Item { line: format!("{}: {}", crd.name, parts.join("; ")), under, ..Item::default() }
     });
     list("CustomResourceDefinitions:", items.collect(), shown)
 }
@@ -521,9 +525,9 @@ fn webhook(webhook: &Webhook) -> Option<Item> {
 
 fn optional(optional: &Optional) -> Item {
     let Optional { gvk, name, skipped, message, .. } = optional;
-    let told =
+    let line =
         if *skipped { format!("skip {} {name}: {message}", gvk.kind) } else { format!("create {} {name}", gvk.kind) };
-    Item::new(told)
+    Item::new(line)
 }
 
 fn bundles(explanation: &Explanation) -> Vec<Item> {
@@ -532,11 +536,11 @@ fn bundles(explanation: &Explanation) -> Vec<Item> {
 }
 
 fn deprecations(explanation: &Explanation) -> Vec<Item> {
-    let told = explanation
+    let items = explanation
         .deprecations
         .iter()
         .map(|d| Item::new(format!("{} {} (Subscription {}): {}", d.what, d.name, d.subscription, d.message)));
-    told.collect()
+    items.collect()
 }
 
 /// Groups the objects by effect, so that each effect is listed once.
@@ -570,6 +574,6 @@ fn afterwards(explanation: &Explanation) -> Section {
     Section { items: items.collect(), ..Section::new("Next InstallPlans:") }
 }
 
-fn unread(explanation: &Explanation) -> Vec<Item> {
-    explanation.unread.iter().map(|unread| Item::new(unread.message.clone())).collect()
+fn unreadable(explanation: &Explanation) -> Vec<Item> {
+    explanation.unreadable.iter().map(|unreadable| Item::new(unreadable.message.clone())).collect()
 }

@@ -3,13 +3,13 @@
 use olm_core::api::object::{Gvk, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::explain::{
-    Because, Bundle, Crd, Csv, Deprecation, DryRunGap, DryRunRefusal, Irreversible, Next, Object, Optional, Right,
-    Unread, Unserved, Webhook,
+    Because, Bundle, Crd, Csv, Deprecation, DryRunGap, DryRunRefusal, Irreversible, Next, Object, Optional, Permission,
+    UnreadableResource, Unserved, Webhook,
 };
 use olm_core::visible::is_harmful;
 use proptest::prelude::*;
 
-use super::read::unread;
+use super::read::unreadable;
 use super::*;
 
 #[test]
@@ -34,14 +34,26 @@ fn single_objects_of_a_kind_are_one_matter() {
     };
     let failures =
         [get("Secret", "a"), get("Service", "a"), get("Secret", "b"), get("Secret", "c"), get("Secret", "d")];
-    let told: Vec<String> = unread(&failures).into_iter().map(|unread| unread.message).collect();
+    let messages: Vec<String> = unreadable(&failures).into_iter().map(|unreadable| unreadable.message).collect();
     assert_eq!(
-        told,
+        messages,
         [
             "not allowed to get Secret a, b, c and 1 more in namespace garden",
             "not allowed to get Service a in namespace garden"
         ]
     );
+}
+
+#[test]
+fn a_plan_that_cannot_be_determined_is_reported_as_unknown() {
+    let mut explanation = Explanation { namespace: "garden".to_owned(), ..Explanation::default() };
+    let first = |explanation: &Explanation| {
+        let text = report::text(explanation, &[], false, crate::cli::paint::Paint::default());
+        text.lines().next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(first(&explanation), "No InstallPlan would be created in namespace garden");
+    explanation.verdict.result = olm_core::explain::Outcome::Unknown;
+    assert_eq!(first(&explanation), "Cannot determine whether an InstallPlan would be created in namespace garden");
 }
 
 /// Returns an explanation with every kind of entry, and the text in every field that other users can write.
@@ -52,9 +64,9 @@ fn filled(text: &str) -> (Explanation, Vec<Tried>) {
     explanation.plan.subscriptions.push(String::new());
     explanation.plan.service_account = Some(String::new());
     explanation.verdict.reasons.push(Because::default());
-    explanation.dry_run.asked = true;
+    explanation.dry_run.sent = true;
     explanation.dry_run.refused.push(DryRunRefusal::default());
-    explanation.dry_run.not_asked.push(DryRunGap::default());
+    explanation.dry_run.not_sent.push(DryRunGap::default());
     let (replaces, from, to) = (Some(String::new()), Some(String::new()), Some(String::new()));
     let words = vec![String::new(), String::new()];
     let csv = Csv { replaces, from, to, subscriptions: words.clone(), because: words.clone(), ..Csv::default() };
@@ -66,19 +78,26 @@ fn filled(text: &str) -> (Explanation, Vec<Tried>) {
         let after = objects.clone();
         explanation.objects.push(Object { change, after, ..Object::default() });
     }
-    let right = Right { verbs: words.clone(), resources: words.clone(), api_groups: words.clone(), ..Right::default() };
-    explanation.rbac.gained =
-        vec![right.clone(), Right { escalations: vec![olm_core::explain::Escalation::Secrets], ..right }];
-    explanation.rbac.lost.push(Right {
+    let permission = Permission {
+        verbs: words.clone(),
+        resources: words.clone(),
+        api_groups: words.clone(),
+        ..Permission::default()
+    };
+    explanation.rbac.gained = vec![
+        permission.clone(),
+        Permission { escalations: vec![olm_core::explain::Escalation::Secrets], ..permission },
+    ];
+    explanation.rbac.lost.push(Permission {
         non_resource_urls: words.clone(),
         resource_names: words.clone(),
-        ..Right::default()
+        ..Permission::default()
     });
     explanation.rbac.aggregated.clone_from(&words);
     let crd = Crd {
         added_versions: words.clone(),
         removed_versions: words.clone(),
-        misfits: words.clone(),
+        invalid: words.clone(),
         ..Crd::default()
     };
     explanation.crds.push(Crd { storage: Some((String::new(), String::new())), ..crd });
@@ -95,7 +114,7 @@ fn filled(text: &str) -> (Explanation, Vec<Tried>) {
     explanation.deprecations.push(Deprecation::default());
     explanation.irreversible = vec![Irreversible::default(), Irreversible::default()];
     explanation.afterwards.push(Next { csvs: words, ..Next::default() });
-    explanation.unread.push(Unread::default());
+    explanation.unreadable.push(UnreadableResource::default());
     let mut document = serde_json::to_value(&explanation).unwrap();
     fill(&mut document, text);
     let tried = Tried { policy: text.to_owned(), holds: None, failing: text.to_owned(), message: text.to_owned() };

@@ -78,15 +78,16 @@ fn intersection(answer: &Answer<'_, '_>, pair: Pair) -> Value {
         let holders = match answer.all.holder(pair, api) {
             Holder::One(at) => vec![at],
             Holder::Both => vec![pair.a, pair.b],
-            Holder::Nobody => Vec::new(),
+            Holder::None => Vec::new(),
         };
         json!({ "api": api, "heldBy": holders.into_iter().map(|at| named(answer, at)).collect::<Vec<_>>() })
     };
     document["apis"] = apis.iter().map(held).collect();
-    document["told"] = json!(text::verdicts(answer, pair, apis));
+    document["messages"] = json!(text::verdicts(answer, pair, apis));
     let clash = Clash { pair, apis: apis.clone() };
     let remedies = remedy::remedies(answer.world, answer.all, &clash);
-    document["remedies"] = remedies.iter().map(|r| json!({ "says": r.says, "command": r.command })).collect();
+    document["remedies"] =
+        remedies.iter().map(|r| json!({ "description": r.description, "command": r.command })).collect();
     document
 }
 

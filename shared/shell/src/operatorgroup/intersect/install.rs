@@ -23,29 +23,29 @@ use crate::observe::ClusterState;
 
 /// Adds the ClusterServiceVersions to the state, and warns about unknown ones. Returns `false` if there are any.
 pub(super) async fn add(
-    seen: &mut ClusterState,
+    state: &mut ClusterState,
     images: &image::Options,
     printer: &mut Printer,
 ) -> Result<bool, CliError> {
     let mut namespaces: BTreeSet<String> = BTreeSet::new();
     let mut sources: BTreeSet<ObjectRef> = BTreeSet::new();
-    for subscription in given(seen) {
+    for subscription in given(state) {
         namespaces.insert(object::namespace(subscription).to_owned());
         let [namespace, name] = ["sourceNamespace", "source"].map(|key| object::text(subscription, &["spec", key]));
         sources.insert(kinds::CATALOG_SOURCE.object(namespace, name));
     }
-    let known = seen.read_failures.len();
+    let known = state.read_failures.len();
     let places: BTreeSet<String> = sources.iter().map(|source| source.namespace.clone()).collect();
-    seen.read_objects(sources).await;
+    state.read_objects(sources).await;
     for place in &places {
-        read_catalogs(seen, place, images, printer).await;
+        read_catalogs(state, place, images, printer).await;
     }
-    seen.read_failures[known..].iter().for_each(|failure| printer.warn(failure));
+    state.read_failures[known..].iter().for_each(|failure| printer.warn(failure));
     let mut is_complete = true;
     for namespace in &namespaces {
-        match resolved(seen, namespace, images).await {
+        match resolved(state, namespace, images).await {
             Ok(csvs) => csvs.into_iter().for_each(|csv| {
-                seen.world.apply(csv);
+                state.world.apply(csv);
             }),
             Err(why) => {
                 is_complete = false;
@@ -59,19 +59,19 @@ pub(super) async fn add(
 }
 
 /// Returns the given Subscriptions without an installed ClusterServiceVersion.
-fn given(seen: &ClusterState) -> Vec<&Value> {
-    let world = Reader::new(&seen.world);
+fn given(state: &ClusterState) -> Vec<&Value> {
+    let world = Reader::new(&state.world);
     let is_subscription = |target: &&ObjectRef| target.gvk.kind == "Subscription";
-    let given = seen.on_top.iter().filter(is_subscription);
+    let given = state.on_top.iter().filter(is_subscription);
     let given = given.filter_map(|target| world.json(&kind::SUBSCRIPTION, &target.namespace, &target.name));
     given.filter(|subscription| Subscription::new(subscription).installed_csv().is_empty()).collect()
 }
 
 /// Returns the ClusterServiceVersions that the Subscriptions of a namespace would install now.
-async fn resolved(seen: &ClusterState, namespace: &str, images: &image::Options) -> Result<Vec<Value>, String> {
-    let world = Reader::new(&seen.world);
+async fn resolved(state: &ClusterState, namespace: &str, images: &image::Options) -> Result<Vec<Value>, String> {
+    let world = Reader::new(&state.world);
     let there = NamespaceState::read(&world, namespace).map_err(|failure| failure.to_string())?;
-    let global = seen.settings.global_catalog_namespace.as_str();
+    let global = state.settings.global_catalog_namespace.as_str();
     let subscriptions = there.wanted();
     let wanted = subscriptions.iter().map(|wanted| wanted.source_namespace);
     let places: BTreeSet<&str> = wanted.chain([namespace, global]).collect();

@@ -86,14 +86,14 @@ struct Answer<'a, 'w> {
 /// OperatorGroups cannot be read, or a named one does not exist.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Options { groups, source, namespaces, on_top, images, format } = options;
-    let (seen, is_complete) = block_on(async {
-        let mut seen = source.read(namespaces, on_top, ReadScope::Groups, printer).await?;
-        warn_of_gaps(&seen, printer);
-        let is_complete = !seen.read_failures.iter().any(hides_claims);
-        let is_resolved = install::add(&mut seen, images, printer).await?;
-        Ok::<_, CliError>((seen, is_complete && is_resolved))
+    let (state, is_complete) = block_on(async {
+        let mut state = source.read(namespaces, on_top, ReadScope::Groups, printer).await?;
+        warn_of_gaps(&state, printer);
+        let is_complete = !state.read_failures.iter().any(hides_claims);
+        let is_resolved = install::add(&mut state, images, printer).await?;
+        Ok::<_, CliError>((state, is_complete && is_resolved))
     })?;
-    let world = Reader::new(&seen.world);
+    let world = Reader::new(&state.world);
     let all = Intersections::from_world(&world);
     for group in all.scopes().iter().map(|scope| scope.group) {
         for error in spec_errors::spec_errors(group.json) {
@@ -105,9 +105,9 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
             ));
         }
     }
-    let answer = Answer { is_complete, ..answer(&world, &all, &seen, options, groups)? };
+    let answer = Answer { is_complete, ..answer(&world, &all, &state, options, groups)? };
     match format {
-        Format::Text | Format::Wide => text::print(&answer, &seen, *format == Format::Wide, printer)?,
+        Format::Text | Format::Wide => text::print(&answer, &state, *format == Format::Wide, printer)?,
         Format::Matrix => printer.data(text::matrix(&answer))?,
         Format::Json => printer.json(&document::document(&answer))?,
         Format::Yaml => printer.yaml(&document::document(&answer))?,
@@ -128,13 +128,13 @@ fn hides_claims(failure: &ReadFailure) -> bool {
 fn answer<'a, 'w>(
     world: &'a Reader<'w>,
     all: &'a Intersections<'w>,
-    seen: &ClusterState,
+    state: &ClusterState,
     options: &Options,
     names: &[String],
 ) -> Result<Answer<'a, 'w>, CliError> {
-    let named = names.iter().map(|name| lookup::group(all, seen, name)).collect::<Result<BTreeSet<_>, _>>()?;
+    let named = names.iter().map(|name| lookup::group(all, state, name)).collect::<Result<BTreeSet<_>, _>>()?;
     let asked = match named.len() {
-        0 => about(all, seen, options),
+        0 => about(all, state, options),
         1 if names.len() > 1 => {
             return Err(CliError::usage("the same OperatorGroup is named twice")
                 .hint("name two groups, or one to compare it with all others"));
@@ -165,7 +165,7 @@ fn answer<'a, 'w>(
 }
 
 /// Returns the groups to compare without names: those that the files affect, else those of the namespace; `None` means all.
-fn about(all: &Intersections<'_>, seen: &ClusterState, options: &Options) -> Option<BTreeSet<usize>> {
+fn about(all: &Intersections<'_>, state: &ClusterState, options: &Options) -> Option<BTreeSet<usize>> {
     if options.namespaces.all_namespaces {
         return None;
     }
@@ -174,7 +174,7 @@ fn about(all: &Intersections<'_>, seen: &ClusterState, options: &Options) -> Opt
         meant.map(|(at, _)| at).collect::<BTreeSet<usize>>()
     };
     let is_on_top = |namespace: &str, name: &str| {
-        seen.on_top.iter().any(|o| match o.gvk.kind.as_str() {
+        state.on_top.iter().any(|o| match o.gvk.kind.as_str() {
             "OperatorGroup" => (o.namespace.as_str(), o.name.as_str()) == (namespace, name),
             "ClusterServiceVersion" | "Subscription" => o.namespace == namespace,
             "Namespace" => all.find(namespace, name).is_some_and(|at| all.scopes()[at].targets.contains(&o.name)),
@@ -185,7 +185,7 @@ fn about(all: &Intersections<'_>, seen: &ClusterState, options: &Options) -> Opt
     if !on_top.is_empty() {
         return Some(on_top);
     }
-    seen.namespace.as_ref().map(|wanted| of(&|namespace, _| namespace == wanted))
+    state.namespace.as_ref().map(|wanted| of(&|namespace, _| namespace == wanted))
 }
 
 impl Answer<'_, '_> {

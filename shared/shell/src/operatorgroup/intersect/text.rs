@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use olm_core::api::cluster_service_version::deletion_note;
 use olm_core::api::object;
+use olm_core::listing::listed;
 use olm_core::membership::Apis;
 use olm_core::operatorgroup::intersection::{ApiConflict, Clash, Holder, MemberEffect, Pair};
 use olm_core::operatorgroup::remedy;
 
-use super::super::create_delete::listed;
 use super::Answer;
 use crate::cli::table::Table;
 use crate::cli::{CliError, Printer};
@@ -120,7 +120,7 @@ fn holder(answer: &Answer<'_, '_>, pair: Pair, api: &str) -> String {
     match answer.all.holder(pair, api) {
         Holder::One(at) => answer.label(at),
         Holder::Both => "<both>".to_owned(),
-        Holder::Nobody => "<none>".to_owned(),
+        Holder::None => "<none>".to_owned(),
     }
 }
 
@@ -145,7 +145,7 @@ fn clash(answer: &Answer<'_, '_>, pair: Pair, apis: &[String]) -> String {
     let remedies = remedy::remedies(answer.world, answer.all, &clash);
     line("To resolve the conflict, do one of:".to_owned());
     for remedy in &remedies {
-        line(format!("- {}", remedy.says));
+        line(format!("- {}", remedy.description));
         if !remedy.command.is_empty() {
             line(format!("    {}", remedy.command));
         }
@@ -188,7 +188,7 @@ pub(super) fn verdicts(answer: &Answer<'_, '_>, pair: Pair, apis: &[String]) -> 
             Holder::Both => {
                 format!("both have {what} in their olm.providedAPIs: the one whose member OLM processes first loses {it}")
             }
-            Holder::Nobody => format!(
+            Holder::None => format!(
                 "neither has {what} in its olm.providedAPIs yet: the one whose member OLM processes first gets {it}, and members \
                  of the other fail (InterOperatorGroupOwnerConflict)"
             ),

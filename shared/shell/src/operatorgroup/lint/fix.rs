@@ -9,8 +9,8 @@ use olm_core::world::{GroupKind, Reader};
 use serde_json::{Value, json};
 
 use super::Options;
-use crate::cli::confirm::confirm;
 use crate::cli::findings::Format;
+use crate::cli::prompt::confirm;
 use crate::cli::{CliError, Printer};
 use crate::cluster::api::Api;
 use crate::observe::ClusterState;
@@ -30,7 +30,7 @@ pub(super) fn subject(object: &ObjectRef) -> String {
 /// Fixes problems, and removes the fixed ones from the list.
 pub(super) async fn fix(
     api: &Api,
-    seen: &ClusterState,
+    state: &ClusterState,
     problems: &mut Vec<Problem>,
     options: &Options,
     printer: &mut Printer,
@@ -43,7 +43,7 @@ pub(super) async fn fix(
             left.push(problem);
             continue;
         };
-        let Some(request) = Request::from_change(change, seen) else {
+        let Some(request) = Request::from_change(change, state) else {
             left.push(problem);
             continue;
         };
@@ -89,7 +89,7 @@ struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    fn from_change(change: &'a Change, seen: &ClusterState) -> Option<Self> {
+    fn from_change(change: &'a Change, state: &ClusterState) -> Option<Self> {
         let (target, patch) = match change {
             Change::Patch(target, patch) => (target, Some(patch)),
             Change::Delete(targets) => match &targets[..] {
@@ -99,7 +99,7 @@ impl<'a> Request<'a> {
             Change::Apply(_) | Change::Command(_) => return None,
         };
         let gk = GroupKind::new(&target.gvk.group, &target.gvk.kind);
-        let world = Reader::new(&seen.world);
+        let world = Reader::new(&state.world);
         let object = world.json(&gk, &target.namespace, &target.name)?;
         let (uid, resource_version) = (object::uid(object).to_owned(), object::resource_version(object).to_owned());
         Some(Self { target, uid, resource_version, patch })

@@ -3,7 +3,7 @@
 //! ```text
 //!   state  reads the objects, and what may be concluded from them --> core::lint --> problems
 //!                              those that OLM may be about to fix: only those that remain after a short watch
-//!                                                                 baseline: omits known findings
+//!                                                                 cli/baseline: omits known findings
 //!                                                                 fix: fixes findings, one by one
 //!                                                                 report: text, data, SARIF, annotations
 //! ```
@@ -11,7 +11,6 @@
 //! *Guarantees*: without `--fix` nothing is written. With it each fix is one request, bound to the resourceVersion that
 //! was read, and sent as a server dry run first.
 
-mod baseline;
 mod fix;
 mod report;
 mod state;
@@ -20,13 +19,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::ValueEnum;
-use olm_core::finding::Severity;
 use olm_core::lint::{Fingerprint, Linted, Problem, RULES, lint, rule};
 use tokio::time::Instant;
 
-use self::baseline::Baseline;
 use crate::blocking::block_on;
+use crate::cli::baseline::{self, Baseline};
+pub use crate::cli::findings::FailOn;
 use crate::cli::findings::Format;
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::table::Table;
@@ -63,30 +61,8 @@ pub struct Options {
     pub yes: bool,
 }
 
-/// The lowest severity of a finding for exit code 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum FailOn {
-    /// Errors.
-    Error,
-    /// Errors and warnings.
-    #[default]
-    Warning,
-    /// All findings.
-    Info,
-    /// Never fail because of findings.
-    Never,
-}
-
-impl FailOn {
-    fn counts(self, severity: Severity) -> bool {
-        match self {
-            Self::Error => severity == Severity::Error,
-            Self::Warning => severity <= Severity::Warning,
-            Self::Info => true,
-            Self::Never => false,
-        }
-    }
-}
+/// The kind of a baseline.
+const BASELINE: &str = "LintBaseline";
 
 /// How long to wait for OLM to fix a finding that it may be about to fix. OLM reacts to watches: one second is long.
 const MOMENT: Duration = Duration::from_secs(5);
@@ -120,7 +96,7 @@ fn check(options: &Options) -> Result<(), CliError> {
 
 async fn answer(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let baseline = match &options.baseline {
-        Some(file) if !options.create_baseline => Baseline::read(file)?,
+        Some(file) if !options.create_baseline => Baseline::read(file, BASELINE)?,
         _ => Baseline::default(),
     };
     let mut cluster = state::read(options, printer).await?;
@@ -136,11 +112,11 @@ async fn answer(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
         None => Vec::new(),
     };
     if let Some(file) = options.baseline.as_ref().filter(|_| options.create_baseline) {
-        baseline::write(file, &linted.problems)?;
+        baseline::write(file, BASELINE, linted.problems.iter().map(Problem::fingerprint).collect())?;
         printer.talk(format_args!("wrote {} to {}", report::count(linted.problems.len(), "finding"), file.display()));
         return Ok(Outcome::Done);
     }
-    let known = baseline.take_out(&mut linted.problems);
+    let known = baseline.take_out(&mut linted.problems, Problem::fingerprint);
     let asked = |gone: &&Fingerprint| cluster.namespace.as_deref().is_none_or(|asked| gone.is_in(asked));
     for gone in known.gone.iter().filter(asked) {
         printer.talk(format_args!("obsolete in the baseline: {} {}", gone.code, gone.object));

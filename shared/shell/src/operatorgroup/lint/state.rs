@@ -16,31 +16,31 @@ use crate::observe::{ClusterState, ReadFailure, ReadScope, scope};
 pub(super) async fn read(options: &Options, printer: &mut Printer) -> Result<ClusterState, CliError> {
     let Options { source, namespaces, on_top, .. } = options;
     let need = if options.package.is_some() { ReadScope::Offers } else { ReadScope::Tenancy };
-    let mut seen = source.read(namespaces, on_top, need, printer).await?;
-    for namespace in namespaces_of_plans(&seen.world) {
-        seen.read_kind(&kind::INSTALL_PLAN, &namespace).await;
+    let mut state = source.read(namespaces, on_top, need, printer).await?;
+    for namespace in namespaces_of_plans(&state.world) {
+        state.read_kind(&kind::INSTALL_PLAN, &namespace).await;
     }
-    let with_account = namespaces_of_accounts(&Reader::new(&seen.world));
+    let with_account = namespaces_of_accounts(&Reader::new(&state.world));
     for namespace in &with_account {
-        seen.read_kind(&kind::DEPLOYMENT, namespace).await;
+        state.read_kind(&kind::DEPLOYMENT, namespace).await;
     }
     if !with_account.is_empty() {
-        seen.read_kind(&kind::CUSTOM_RESOURCE_DEFINITION, "").await;
+        state.read_kind(&kind::CUSTOM_RESOURCE_DEFINITION, "").await;
     }
-    Ok(seen)
+    Ok(state)
 }
 
 /// Returns which objects are known not to exist if they are missing from the state.
-pub(super) fn known(seen: &ClusterState, options: &Options) -> Known {
-    if seen.api().is_none() {
-        let known = if options.complete { Known::everything() } else { Known::of_files(&seen.world) };
-        return known.about(seen.namespace.as_deref());
+pub(super) fn known(state: &ClusterState, options: &Options) -> Known {
+    if state.api().is_none() {
+        let known = if options.complete { Known::everything() } else { Known::of_files(&state.world) };
+        return known.about(state.namespace.as_deref());
     }
     let mut known = Known::everything();
-    let asked = seen.namespace.as_deref().unwrap_or_default();
+    let asked = state.namespace.as_deref().unwrap_or_default();
     for of_kind in scope::all() {
         let resource = of_kind.resource();
-        let failures: Vec<&ReadFailure> = seen
+        let failures: Vec<&ReadFailure> = state
             .read_failures
             .iter()
             .filter(|failure| failure.verb == "list" && failure.resource == resource)
@@ -52,38 +52,38 @@ pub(super) fn known(seen: &ClusterState, options: &Options) -> Known {
         let within = if in_one { BTreeSet::from([asked.to_owned()]) } else { BTreeSet::new() };
         known.limit(GroupKind::known(of_kind), within, first.to_string());
     }
-    known.about(seen.namespace.as_deref())
+    known.about(state.namespace.as_deref())
 }
 
 /// Returns whether the namespace is known not to exist, nor any object in it.
-pub(super) fn is_missing(seen: &ClusterState, options: &Options, namespace: &str) -> bool {
-    let world = Reader::new(&seen.world);
+pub(super) fn is_missing(state: &ClusterState, options: &Options, namespace: &str) -> bool {
+    let world = Reader::new(&state.world);
     let kinds = [kind::OPERATOR_GROUP, kind::CLUSTER_SERVICE_VERSION, kind::SUBSCRIPTION];
-    known(seen, options).has_none(&seen.world, &kind::NAMESPACE, "", namespace)
+    known(state, options).has_none(&state.world, &kind::NAMESPACE, "", namespace)
         && kinds.iter().all(|gk| world.in_namespace(gk, namespace).next().is_none())
 }
 
 /// Checks a package of every catalog against the groups whose namespaces can use it. Returns the matrices with the names of the catalogs.
 pub(super) async fn matrices(
-    seen: &mut ClusterState,
+    state: &mut ClusterState,
     options: &Options,
     package: &str,
     linted: &mut Linted,
     printer: &mut Printer,
 ) -> Result<Vec<(String, Matrix)>, CliError> {
-    let global = seen.settings.global_catalog_namespace.clone();
-    let namespaces = asking(seen);
+    let global = state.settings.global_catalog_namespace.clone();
+    let namespaces = asking(state);
     for namespace in &namespaces {
-        read_catalogs(seen, namespace, &options.images, printer).await;
+        read_catalogs(state, namespace, &options.images, printer).await;
     }
     let places: BTreeSet<&str> = namespaces.iter().map(String::as_str).chain([global.as_str()]).collect();
     // A failure to list all namespaces does not matter if the relevant ones could be listed.
-    let counts = |failure: &&ReadFailure| seen.namespace.is_none() || !failure.namespace.is_empty();
-    let unread =
-        seen.read_failures.iter().filter(|failure| failure.verb == "get" || failure.is_of_catalogs()).filter(counts);
-    unread.for_each(|failure| printer.warn(format_args!("{failure}")));
-    let known = known(seen, options);
-    let world = Reader::new(&seen.world);
+    let counts = |failure: &&ReadFailure| state.namespace.is_none() || !failure.namespace.is_empty();
+    let failures =
+        state.read_failures.iter().filter(|failure| failure.verb == "get" || failure.is_of_catalogs()).filter(counts);
+    failures.for_each(|failure| printer.warn(format_args!("{failure}")));
+    let known = known(state, options);
+    let world = Reader::new(&state.world);
     let mut names: BTreeSet<(&str, &str)> = BTreeSet::new();
     for namespace in places {
         names.extend(world.in_namespace(&kind::CATALOG_SOURCE, namespace).map(|o| (namespace, object::name(o.json()))));
@@ -96,11 +96,11 @@ pub(super) async fn matrices(
             Some(Offer { namespace, name, is_global: *namespace == global, snapshot: fact.snapshot.as_deref()? })
         })
         .collect();
-    let (found, problems) = matrices_of(&seen.world, &known, &offers, package, seen.namespace.as_deref());
+    let (found, problems) = matrices_of(&state.world, &known, &offers, package, state.namespace.as_deref());
     if found.is_empty() {
         let catalogs: Vec<String> = names.iter().map(|(namespace, name)| format!("{namespace}/{name}")).collect();
         let known = if catalogs.is_empty() { "there are no catalogs".to_owned() } else { catalogs.join(", ") };
-        let whose = match &seen.namespace {
+        let whose = match &state.namespace {
             Some(asked) => format!("that namespace {asked} can use"),
             None => "that namespaces with OperatorGroups can use".to_owned(),
         };
@@ -116,11 +116,11 @@ pub(super) async fn matrices(
 }
 
 /// Returns the namespaces whose catalogs are relevant: the selected one, or all with a group or a Subscription.
-fn asking(seen: &ClusterState) -> BTreeSet<String> {
-    match &seen.namespace {
+fn asking(state: &ClusterState) -> BTreeSet<String> {
+    match &state.namespace {
         Some(asked) => BTreeSet::from([asked.clone()]),
         None => {
-            let world = Reader::new(&seen.world);
+            let world = Reader::new(&state.world);
             let kinds = [kind::OPERATOR_GROUP, kind::SUBSCRIPTION];
             let all = kinds.iter().flat_map(|gk| world.all(gk));
             all.map(|o| object::namespace(o.json()).to_owned()).collect()

@@ -28,7 +28,7 @@ pub(super) fn accept(
 ) -> impl Stream<Item = io::Result<Connection>> + use<> {
     let (sender, receiver) = mpsc::channel(BACKLOG);
     let listener = Listener::new(listener, options.connections, options.connections_of_peer);
-    let patience = options.patience;
+    let timeout = options.handshake_timeout;
     tokio::spawn(async move {
         loop {
             let (stream, peer, slot) = tokio::select! {
@@ -38,10 +38,10 @@ pub(super) fn accept(
             let (acceptor, sender, metrics) = (acceptor.clone(), sender.clone(), metrics.clone());
             // In a task of its own, so that a slow handshake does not delay other connections.
             tokio::spawn(async move {
-                match tokio::time::timeout(patience, greet(stream, acceptor)).await {
+                match tokio::time::timeout(timeout, greet(stream, acceptor)).await {
                     Ok(Ok(io)) => {
                         metrics.connected();
-                        let greeting = Some((Greeting::default(), Box::pin(tokio::time::sleep(patience))));
+                        let greeting = Some((Greeting::default(), Box::pin(tokio::time::sleep(timeout))));
                         // The receiver is closed when the server stops.
                         let _ = sender.send(Ok(Connection { io, greeting, metrics, slot })).await;
                     }

@@ -47,7 +47,7 @@ pub struct Options {
     /// Most open connections from one address.
     pub connections_of_peer: usize,
     /// Timeout of the TLS handshake, and afterwards of the preface and settings of HTTP/2.
-    pub patience: Duration,
+    pub handshake_timeout: Duration,
     /// Longest time for running responses to end when the server stops.
     pub grace: Duration,
 }
@@ -58,7 +58,7 @@ impl Default for Options {
             tls: None,
             connections: 1024,
             connections_of_peer: 128,
-            patience: Duration::from_secs(10),
+            handshake_timeout: Duration::from_secs(10),
             grace: Duration::from_secs(2),
         }
     }

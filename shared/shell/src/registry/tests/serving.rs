@@ -150,7 +150,7 @@ async fn blobs_of_other_schemas_are_returned_if_the_client_acknowledges() {
 
 #[tokio::test]
 async fn only_misbehaving_clients_lose_their_connection() {
-    let options = Options { connections: 3, patience: Duration::from_millis(200), ..Options::default() };
+    let options = Options { connections: 3, handshake_timeout: Duration::from_millis(200), ..Options::default() };
     let metrics = Metrics::default();
     let (server, _sender) = served(options, metrics.clone()).await;
     let mut good = RegistryClient::new(channel(server.address()).await);
@@ -187,7 +187,7 @@ async fn connections_that_do_not_greet_are_closed() {
     let options = Options {
         connections: 100,
         connections_of_peer: 3,
-        patience: Duration::from_millis(200),
+        handshake_timeout: Duration::from_millis(200),
         ..Options::default()
     };
     let metrics = Metrics::default();

@@ -1,28 +1,25 @@
-//! The baseline: a file of known findings to omit.
+//! Baselines: files of known findings to omit.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use olm_core::lint::{Fingerprint, Problem};
+use olm_core::lint::Fingerprint;
 use olm_core::yaml;
 use serde::{Deserialize, Serialize};
 
-use crate::cli::data;
-use crate::cli::output::API_VERSION;
-use crate::cli::{CliError, ErrorKind};
-
-const KIND: &str = "LintBaseline";
+use super::output::API_VERSION;
+use super::{CliError, ErrorKind, data};
 
 /// The known findings.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Baseline(BTreeSet<Fingerprint>);
+pub(crate) struct Baseline(BTreeSet<Fingerprint>);
 
 /// The result of applying a baseline.
-pub(super) struct Known {
+pub(crate) struct Known {
     /// The number of omitted findings.
-    pub(super) left_out: usize,
+    pub(crate) left_out: usize,
     /// Known findings that no longer occur.
-    pub(super) gone: Vec<Fingerprint>,
+    pub(crate) gone: Vec<Fingerprint>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -43,7 +40,8 @@ struct Entry {
 }
 
 impl Baseline {
-    pub(super) fn read(file: &Path) -> Result<Self, CliError> {
+    /// Reads a baseline of that kind.
+    pub(crate) fn read(file: &Path, wanted: &str) -> Result<Self, CliError> {
         let bytes = std::fs::read(file).map_err(|e| {
             CliError::new(ErrorKind::Io, format!("cannot read: {e}"))
                 .at(file.display())
@@ -56,9 +54,9 @@ impl Baseline {
         let value = document.value().map_err(|e| wrong(e.message))?;
         let File { api_version, kind, findings } =
             serde_json::from_value(value).map_err(|e| wrong(format!("this is not a baseline: {e}")))?;
-        if (api_version.as_str(), kind.as_str()) != (API_VERSION, KIND) {
+        if (api_version.as_str(), kind.as_str()) != (API_VERSION, wanted) {
             return Err(wrong(format!(
-                "expected kind {KIND} of apiVersion {API_VERSION}, found {kind} of {api_version}"
+                "expected kind {wanted} of apiVersion {API_VERSION}, found {kind} of {api_version}"
             )));
         }
         let known = findings.into_iter().map(|Entry { code, object, also }| Fingerprint { code, object, also });
@@ -66,20 +64,19 @@ impl Baseline {
     }
 
     /// Removes known findings.
-    pub(super) fn take_out(self, problems: &mut Vec<Problem>) -> Known {
+    pub(crate) fn take_out<T>(self, problems: &mut Vec<T>, fingerprint: impl Fn(&T) -> Fingerprint) -> Known {
         let before = problems.len();
-        let found: BTreeSet<Fingerprint> = problems.iter().map(Problem::fingerprint).collect();
-        problems.retain(|problem| !self.0.contains(&problem.fingerprint()));
+        let found: BTreeSet<Fingerprint> = problems.iter().map(&fingerprint).collect();
+        problems.retain(|problem| !self.0.contains(&fingerprint(problem)));
         Known { left_out: before - problems.len(), gone: self.0.difference(&found).cloned().collect() }
     }
 }
 
-/// Writes the findings as a baseline.
-pub(super) fn write(file: &Path, problems: &[Problem]) -> Result<(), CliError> {
-    let found: BTreeSet<Fingerprint> = problems.iter().map(Problem::fingerprint).collect();
+/// Writes findings as a baseline of that kind.
+pub(crate) fn write(file: &Path, kind: &str, findings: BTreeSet<Fingerprint>) -> Result<(), CliError> {
     let entry = |Fingerprint { code, object, also }| Entry { code, object, also };
-    let findings = found.into_iter().map(entry).collect();
-    let text = data::yaml(&File { api_version: API_VERSION.to_owned(), kind: KIND.to_owned(), findings })?;
+    let findings = findings.into_iter().map(entry).collect();
+    let text = data::yaml(&File { api_version: API_VERSION.to_owned(), kind: kind.to_owned(), findings })?;
     std::fs::write(file, text)
         .map_err(|e| CliError::new(ErrorKind::Io, format!("cannot write: {e}")).at(file.display()))
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// Returns whether OLM created an object, by its labels or by an owner of kind ClusterServiceVersion: old versions of OLM do not set the
 /// label.
-pub(crate) fn is_ours(json: &Value) -> bool {
+pub(crate) fn is_of_olm(json: &Value) -> bool {
     let owners = object::list(json, &["metadata", "ownerReferences"]);
     object::label(json, labels::MANAGED) == Some("true")
         || object::label(json, labels::OWNER).is_some()
@@ -27,7 +27,7 @@ mod tests {
     fn labels_and_owners_select_relevant_objects() {
         let of = |metadata: Value| {
             let object = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": metadata });
-            (is_ours(&object), is_component(&object))
+            (is_of_olm(&object), is_component(&object))
         };
         assert_eq!(of(json!({ "labels": { "olm.managed": "true" } })), (true, false));
         assert_eq!(of(json!({ "labels": { "olm.managed": "false" } })), (false, false));

@@ -20,9 +20,9 @@ const BEHIND: Duration = Duration::from_secs(1);
 
 /// The copies whose state is unknown, in the order of their events.
 #[derive(Default)]
-pub(super) struct Unknown(VecDeque<(Instant, Value)>);
+pub(super) struct MissingCopies(VecDeque<(Instant, Value)>);
 
-impl Unknown {
+impl MissingCopies {
     /// Adds the metadata of a copy that a watch has reported.
     pub(super) fn add(&mut self, world: &World, copy: Value) {
         if !world.knows_state(&copy) {
@@ -34,7 +34,7 @@ impl Unknown {
         self.0.is_empty()
     }
 
-    /// Returns when [`Unknown::take`] next returns objects.
+    /// Returns when [`MissingCopies::take`] next returns objects.
     pub(super) fn due(&self) -> Option<Instant> {
         self.0.front().map(|(at, _)| *at)
     }

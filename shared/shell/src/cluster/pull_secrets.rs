@@ -6,16 +6,16 @@ use super::api::Api;
 use super::error::Error;
 use crate::image::{self, Credentials, Location};
 
-/// Pulls images that objects of a cluster refer to.
+/// Reads the pull secrets with which images are pulled that objects of a cluster refer to.
 #[derive(Clone)]
-pub(crate) struct Puller {
+pub(crate) struct PullSecrets {
     api: Api,
     options: image::Options,
 }
 
-impl Puller {
-    /// Creates a puller. `options` contain the credentials that apply if no pull secret matches; the user's own credentials are used only
-    /// if the user permits it.
+impl PullSecrets {
+    /// `options` contain the credentials that apply if no pull secret matches; the user's own credentials are used
+    /// only if the user permits it.
     pub(crate) fn new(api: Api, options: &image::Options) -> Self {
         Self { api, options: options.for_others() }
     }
@@ -53,7 +53,7 @@ impl Puller {
 
     /// Returns the same options for callers that may lack the permission to read the pull secrets: in this case without them, with the
     /// error.
-    pub(crate) async fn options_as_far_as(
+    pub(crate) async fn readable_options(
         &self,
         namespace: &str,
         secrets: &[String],

@@ -1,0 +1,128 @@
+//! The files of a bundle, in each of the formats in which it can be written.
+
+use std::collections::BTreeMap;
+
+use olm_core::api::{hash, object};
+use olm_core::bundle::File;
+use olm_core::bundle::synthesis::{MEDIA_TYPE, Manifest, OLM_YAML, Synthesis};
+use serde_json::{Value, json};
+
+use super::directory::REGISTRY_V1;
+use super::options::{Options, Target};
+use crate::cli::CliError;
+use crate::cli::data::yaml;
+use crate::image::{
+    BUNDLE_LABEL, CHANNELS_LABEL, DEFAULT_CHANNEL_LABEL, MANIFESTS_LABEL, MEDIA_TYPE_LABEL, METADATA_LABEL,
+};
+
+/// Maximum number of characters of a name in a file name; file systems accept 255 bytes.
+const NAME: usize = 100;
+
+/// The files of a bundle, by their path in its directory.
+pub(super) type Files = BTreeMap<String, String>;
+
+/// Returns the files of the bundle. `package_manifest` is the content of the package's file, if it exists.
+pub(super) fn of_bundle(
+    options: &Options,
+    synthesis: &Synthesis,
+    manifests: &[Manifest],
+    metadata: Option<&File>,
+    package_manifest: &dyn Fn(&str) -> Result<Option<Value>, CliError>,
+) -> Result<Files, CliError> {
+    let name = object::name(&synthesis.csv);
+    let package = match &options.package {
+        Some(package) => package.clone(),
+        None => name.split(".v").next().unwrap_or(name).to_owned(),
+    };
+    let mut files = Files::new();
+    match options.target {
+        Target::Csv => {
+            files.insert(csv_file("manifests", name), yaml(&synthesis.csv)?);
+            return Ok(files);
+        }
+        Target::RegistryV1 => objects("manifests", synthesis, &mut files)?,
+        Target::PackageManifests => {
+            let version = object::text(&synthesis.csv, &["spec", "version"]);
+            objects(version, synthesis, &mut files)?;
+            let file = format!("{package}.package.yaml");
+            let known = package_manifest(&file)?;
+            files.insert(file, yaml(&channels_of(&package, name, options, known)?)?);
+            return Ok(files);
+        }
+        Target::PlainV1 => {
+            for manifest in manifests {
+                let text = manifest.text().map(|text| {
+                    let text = text.trim_start_matches(['\n', '\r']);
+                    if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
+                });
+                // Comments stay, unless the text alone means something else.
+                let is_same = |text: &String| {
+                    olm_core::yaml::first(text.as_bytes()).is_ok_and(|object| object == manifest.object)
+                };
+                let text = match text.filter(is_same) {
+                    Some(text) => text,
+                    None => yaml(&manifest.object)?,
+                };
+                files.insert(file_name("manifests", &manifest.object, &files), text);
+            }
+            let text = metadata.map(|file| String::from_utf8_lossy(&file.bytes).into_owned()).unwrap_or_default();
+            files.insert(OLM_YAML.to_owned(), text);
+        }
+    }
+    let media_type = if options.target == Target::PlainV1 { MEDIA_TYPE } else { REGISTRY_V1 };
+    let mut annotations = json!({
+        MEDIA_TYPE_LABEL: media_type, MANIFESTS_LABEL: "manifests/", METADATA_LABEL: "metadata/", BUNDLE_LABEL: package,
+        CHANNELS_LABEL: options.channels.join(","),
+    });
+    if let Some(channel) = &options.default_channel {
+        annotations[DEFAULT_CHANNEL_LABEL] = channel.as_str().into();
+    }
+    files.insert("metadata/annotations.yaml".to_owned(), yaml(&json!({ "annotations": annotations }))?);
+    Ok(files)
+}
+
+fn csv_file(directory: &str, name: &str) -> String {
+    format!("{directory}/{name}.clusterserviceversion.yaml")
+}
+
+/// Adds the ClusterServiceVersion and the objects beside it.
+fn objects(directory: &str, synthesis: &Synthesis, files: &mut Files) -> Result<(), CliError> {
+    files.insert(csv_file(directory, object::name(&synthesis.csv)), yaml(&synthesis.csv)?);
+    for object in &synthesis.objects {
+        files.insert(file_name(directory, object, files), yaml(object)?);
+    }
+    Ok(())
+}
+
+/// Returns the package manifest in which the channels lead to a ClusterServiceVersion; other channels stay as they are.
+fn channels_of(package: &str, csv: &str, options: &Options, known: Option<Value>) -> Result<Value, CliError> {
+    let mut manifest = known.unwrap_or_else(|| json!({ "packageName": package, "channels": [] }));
+    let refused = || CliError::input("the file is not a package manifest").at(format!("{package}.package.yaml"));
+    let channels = manifest.get_mut("channels").and_then(Value::as_array_mut).ok_or_else(refused)?;
+    for channel in &options.channels {
+        match channels.iter_mut().find(|known| object::text(known, &["name"]) == channel) {
+            Some(known) => known["currentCSV"] = csv.into(),
+            None => channels.push(json!({ "name": channel, "currentCSV": csv })),
+        }
+    }
+    let default = options.default_channel.as_ref().or_else(|| options.channels.first());
+    if let Some(default) =
+        default.filter(|_| options.default_channel.is_some() || manifest.get("defaultChannel").is_none())
+    {
+        manifest["defaultChannel"] = default.as_str().into();
+    }
+    Ok(manifest)
+}
+
+/// Returns a file name for an object that no other object of the bundle has. A name with characters that file names should not have
+/// gets a digest, so that it does not depend on the other objects.
+fn file_name(directory: &str, object: &Value, others: &Files) -> String {
+    let [kind, name] = [object::kind(object).to_lowercase(), object::name(object).to_owned()].map(|text| {
+        let safe = text.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-') { c } else { '_' });
+        let safe: String = safe.take(NAME).collect();
+        if safe == text { safe } else { format!("{safe}-{}", &hash::sha256_hex(text.as_bytes())[..8]) }
+    });
+    let first = format!("{directory}/{name}.{kind}.yaml");
+    let numbered = (2..).map(|n| format!("{directory}/{name}-{n}.{kind}.yaml"));
+    std::iter::once(first).chain(numbered).find(|name| !others.contains_key(name)).unwrap_or_default()
+}

@@ -1,0 +1,87 @@
+//! The input of `synthesize`: manifest files, and the file with what manifests do not state.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use olm_core::budget;
+use olm_core::bundle::File;
+use olm_core::bundle::synthesis::OLM_YAML;
+
+use crate::cli::CliError;
+use crate::observe::files::files_in;
+
+/// The name of standard input.
+pub(super) const STDIN: &str = "-";
+
+/// The files of an operator.
+pub(super) struct Input {
+    /// olm.yaml.
+    pub(super) metadata: Option<File>,
+    /// The others.
+    pub(super) manifests: Vec<File>,
+}
+
+impl Input {
+    /// Reads the files that are named, and those with an extension of manifests in directories. Files in a directory `metadata`
+    /// are not manifests; one of them may be olm.yaml, unless `metadata` names another file.
+    pub(super) fn read(paths: &[PathBuf], metadata: Option<&Path>) -> Result<Self, CliError> {
+        let mut reader = Reader { files: Vec::new(), left: budget::BUNDLE_BYTES };
+        for path in paths {
+            if path == Path::new(STDIN) {
+                reader.add(STDIN.to_owned(), io::stdin().lock())?;
+            } else if path.is_dir() {
+                for file in files_in(path, "")? {
+                    reader.add_file(&file)?;
+                }
+            } else {
+                reader.add_file(path)?;
+            }
+        }
+        let found = reader.files.iter().find(|file| Path::new(&file.path).ends_with(OLM_YAML)).cloned();
+        let manifests = std::mem::take(&mut reader.files);
+        let metadata = match metadata {
+            Some(path) => {
+                reader.add_file(path)?;
+                reader.files.pop()
+            }
+            None => found,
+        };
+        let is_metadata = |file: &File| {
+            let is_in_metadata = Path::new(&file.path).parent().is_some_and(|parent| parent.ends_with("metadata"));
+            let is_named = paths.iter().any(|path| path == Path::new(&file.path));
+            is_in_metadata && !is_named || metadata.as_ref().is_some_and(|metadata| metadata.path == file.path)
+        };
+        let manifests = manifests.into_iter().filter(|file| !is_metadata(file)).collect();
+        Ok(Self { metadata, manifests })
+    }
+}
+
+struct Reader {
+    files: Vec<File>,
+    /// How many bytes may still be read.
+    left: u64,
+}
+
+impl Reader {
+    fn add_file(&mut self, path: &Path) -> Result<(), CliError> {
+        let at = |e: io::Error| CliError::from(e).at(path.display());
+        // Opening a pipe would wait for its writer.
+        if !path.metadata().map_err(at)?.is_file() {
+            return Err(CliError::input("not a regular file").at(path.display()));
+        }
+        let file = fs::File::open(path).map_err(at)?;
+        self.add(path.display().to_string(), file)
+    }
+
+    fn add(&mut self, path: String, from: impl io::Read) -> Result<(), CliError> {
+        let mut bytes = Vec::new();
+        from.take(self.left + 1).read_to_end(&mut bytes).map_err(|e| CliError::from(e).at(&path))?;
+        self.left = self.left.checked_sub(bytes.len() as u64).ok_or_else(|| {
+            let limit = budget::BUNDLE_BYTES >> 20;
+            CliError::input(format!("the manifests are larger than {limit} MiB, the limit of a bundle")).at(&path)
+        })?;
+        self.files.push(File::new(path, bytes));
+        Ok(())
+    }
+}

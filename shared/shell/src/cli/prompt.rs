@@ -1,0 +1,93 @@
+//! Prompts on the terminal: for confirmation before a change, and for text.
+//!
+//! Lines are read in the terminal's normal mode, so that nothing needs a reset if Ctrl-C ends the process.
+
+use std::io;
+
+use dialoguer::Input;
+
+use super::{CliError, Printer};
+use crate::visible;
+
+/// How often an invalid answer may be corrected. Also ends prompts on a terminal that is closed.
+const TRIES: usize = 10;
+
+/// Prompts with `question` on the terminal, and returns the answer; true with `--yes`.
+///
+/// # Errors
+/// There is no terminal to prompt on.
+pub fn confirm(printer: &mut Printer, question: &str, yes: bool) -> Result<bool, CliError> {
+    if yes {
+        return Ok(true);
+    }
+    if let Some(answer) = printer.answer(question) {
+        return Ok(answer);
+    }
+    if !printer.is_interactive() {
+        return Err(CliError::usage(format!("{question} Confirmation is required, and stdin is not a terminal"))
+            .hint("pass --yes to proceed without a prompt"));
+    }
+    printer.flush()?;
+    for _ in 0..TRIES {
+        if let Some(answer) = parse_answer(&read_line(&format!("{question} [y/N]"), None)?) {
+            return Ok(answer);
+        }
+    }
+    Ok(false)
+}
+
+/// Prompts for text on the terminal; an empty answer is the default. `check` returns why an answer is invalid.
+///
+/// # Errors
+/// There is no answer, or no valid one.
+pub fn text(
+    printer: &mut Printer,
+    question: &str,
+    default: Option<&str>,
+    check: &dyn Fn(&str) -> Result<(), String>,
+) -> Result<String, CliError> {
+    printer.flush()?;
+    for _ in 0..TRIES {
+        let answer = read_line(question, default)?;
+        match check(answer.trim()) {
+            Ok(()) => return Ok(answer.trim().to_owned()),
+            Err(problem) => printer.reason(problem),
+        }
+    }
+    Err(CliError::usage(format!("no valid answer to: {question}")))
+}
+
+fn read_line(question: &str, default: Option<&str>) -> Result<String, CliError> {
+    let input = Input::new().with_prompt(visible::painted(question)).allow_empty(true).report(false);
+    let input = match default {
+        Some(default) => input.default(default.to_owned()),
+        None => input,
+    };
+    Ok(input.interact().map_err(io::Error::from)?)
+}
+
+/// Parses an answer; an empty one is no.
+fn parse_answer(answer: &str) -> Option<bool> {
+    match answer.trim().to_lowercase().as_str() {
+        "y" | "yes" => Some(true),
+        "" | "n" | "no" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::streams::Buffer;
+
+    #[test]
+    fn without_a_terminal_only_yes_is_a_yes() {
+        let mut printer = Printer::to(Buffer::default(), Buffer::default());
+        assert_eq!(confirm(&mut printer, "Delete it?", true), Ok(true));
+        let refused = confirm(&mut printer, "Delete it?", false).unwrap_err();
+        assert_eq!(parse_answer("Yes\n"), Some(true));
+        assert_eq!(parse_answer("\n"), Some(false));
+        assert_eq!(parse_answer("what?\n"), None);
+        assert_eq!(refused.hints.first().map(String::as_str), Some("pass --yes to proceed without a prompt"));
+    }
+}
