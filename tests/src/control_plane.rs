@@ -46,7 +46,7 @@ use pki::Authority;
 use processes::Processes;
 
 /// How long a control plane may take until it is ready: three seconds on two idle cores, but other tests may be using them.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// etcd's only address: a socket in the working folder of the components, so that no port is needed.
 const ETCD: &str = "unix://etcd:1";
@@ -146,7 +146,7 @@ impl ControlPlane {
         &self.kubeconfig
     }
 
-    /// Writes a kubeconfig for `user`, in `group` if given, with only the rights that RBAC grants, and returns its path.
+    /// Writes a kubeconfig for `user`, in `group` if given, with only the permissions that RBAC grants, and returns its path.
     pub fn kubeconfig_for(&self, user: &str, group: Option<&str>) -> Result<PathBuf> {
         let mut file = tempfile::Builder::new().prefix("kubeconfig-").tempfile_in(self.folder.path())?;
         file.write_all(self.authority.kubeconfig(&self.url(), &self.authority.client(user, group)?)?.as_bytes())?;
@@ -224,9 +224,9 @@ impl ControlPlane {
             tokio::select! {
                 ready = until_ready(commands, options, kubeconfig, &processes, &stage) => ready,
                 error = first_end(&processes) => Err(error),
-                () = tokio::time::sleep(PATIENCE) => {
+                () = tokio::time::sleep(TIMEOUT) => {
                     let log = tail(&processes.borrow().log("kube-apiserver"));
-                    Err(anyhow!("still waiting after {} s until {}; kube-apiserver:\n{log}", PATIENCE.as_secs(), stage.borrow()))
+                    Err(anyhow!("still waiting after {} s until {}; kube-apiserver:\n{log}", TIMEOUT.as_secs(), stage.borrow()))
                 }
             }
         });

@@ -184,7 +184,7 @@ impl FaultyApi {
         self.gate.send_replace(true);
     }
 
-    /// Returns a kubeconfig for clients, with an administrator's rights.
+    /// Returns a kubeconfig for clients, with an administrator's permissions.
     pub fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join("kubeconfig")
     }

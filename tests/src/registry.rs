@@ -23,7 +23,7 @@ pub const PASSWORD: &str = "secret";
 const PASSWORD_HASH: &str = "$2a$04$dtE75zKm9DUbq9Vt6.ir1.Zc4aJapSftM6lJF4JwHv9FvT34UF7eS";
 
 /// How long the registry may take to listen.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Returns whether tests that need a registry are skipped: `OLM_TEST_REGISTRY=skip`. Reports so on standard error.
 pub fn skipped() -> bool {
@@ -126,7 +126,7 @@ fn listening(processes: &mut Processes) -> Result<String> {
         if let Some((_, status)) = processes.ended() {
             bail!("the registry ended ({status}): {text}");
         }
-        let left = PATIENCE.saturating_sub(started.elapsed());
+        let left = TIMEOUT.saturating_sub(started.elapsed());
         written.recv_timeout(left).with_context(|| format!("the registry does not listen: {text}"))??;
     }
 }

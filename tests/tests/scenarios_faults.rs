@@ -20,7 +20,7 @@ use olm_tests::scenario::{all, judge};
 const SCENARIO: &str = "install-automatic";
 
 /// The request timeout, which every call without a response costs.
-const PATIENCE: &str = "--request-timeout=2s";
+const REQUEST_TIMEOUT: &str = "--request-timeout=2s";
 
 /// Calls that must have failed, because the test covers less otherwise.
 const FAILS: [(&str, &str); 10] = [
@@ -92,7 +92,7 @@ fn survives(first: usize) -> Result<()> {
     let seen: Arc<Mutex<Seen>> = Arc::default();
     let known = seen.clone();
     let judged = move |call: &Call| known.lock().unwrap_or_else(PoisonError::into_inner).judge(call, first);
-    let engine = ClusterEngine::start_faulty(&[PATIENCE.to_owned()], judged)?;
+    let engine = ClusterEngine::start_faulty(&[REQUEST_TIMEOUT.to_owned()], judged)?;
     let mut run = Run::new(engine, &scenario, None);
     let found = run.play().with_context(|| format!("the controllers' log:\n{}", run.engine().log()))?;
     let report = judge::end_report(SCENARIO, "faults", &scenario.golden()?, &found, &wanted()?);

@@ -2,6 +2,7 @@
 
 use olm_core::api::go_json::GoType;
 use olm_core::bundle::steps::{self, BundleSource};
+use olm_core::bundle::synthesis::{Format, KnownApis, Metadata, OLM_YAML, read_manifests, synthesize};
 use olm_core::bundle::{Bundle, BundleContent, Unpacked, optional, property, reference};
 use olm_core::catalog::{self, File};
 use olm_core::constraint::{Candidate, Constraint};
@@ -21,6 +22,7 @@ const SOURCE: BundleSource<'static> =
 /// The catalog does not contain the rendered bundle, or the InstallPlan not its objects.
 pub(super) fn run(bytes: &[u8]) {
     let files = files(bytes, "manifests/csv.yaml");
+    plain(&files);
     if let Unpacked::Content(content) = Unpacked::of_files(&files) {
         self::content(&content);
     }
@@ -45,6 +47,21 @@ pub(super) fn run(bytes: &[u8]) {
     self::content(&rendered.content);
 }
 
+/// Synthesizes a ClusterServiceVersion from the files: every manifest goes somewhere, or has a finding.
+fn plain(files: &[File]) {
+    let (metadata, manifests): (Vec<File>, Vec<File>) = files.iter().cloned().partition(|file| file.path == OLM_YAML);
+    let (manifests, _) = read_manifests(&manifests);
+    for format in [Format::Plain, Format::Registry] {
+        let synthesis = synthesize(&manifests, &Metadata::read(metadata.first()), &KnownApis::default(), format);
+        assert_eq!(synthesis.account.len(), manifests.len());
+        let lost = synthesis.account.iter().find(|entry| {
+            entry.destinations.is_empty() && !synthesis.findings.iter().any(|finding| finding.subject == entry.object)
+        });
+        // Not all findings of hostile input are listed.
+        assert!(lost.is_none() || synthesis.findings.len() >= 1_000, "{lost:?}");
+    }
+}
+
 /// Encodes a ClusterServiceVersion as Go does, and reads its APIs and install modes.
 fn csv(csv: &Value) {
     let encoded = GoType::CLUSTER_SERVICE_VERSION.encode(csv);
@@ -56,6 +73,8 @@ fn csv(csv: &Value) {
 }
 
 fn content(content: &BundleContent) {
+    // A catalog does not say of which type a bundle is.
+    let content = &BundleContent { is_plain: false, ..content.clone() };
     assert_eq!(content.digest(), content.digest());
     let packed = catalog::Content::pack(content);
     assert_eq!(packed.read().as_ref(), Ok(content));

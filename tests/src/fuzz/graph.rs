@@ -59,7 +59,8 @@ pub(super) fn run(bytes: &[u8]) {
             _ => {}
         }
     }
-    for format in [findings::Format::Text, findings::Format::Json, findings::Format::Sarif, findings::Format::Github] {
+    use findings::Format as F;
+    for format in [F::Text, F::Json, F::Sarif, F::Junit, F::Github] {
         let options = validate::Options { refs: refs.clone(), strict: true, format, images: image::Options::default() };
         let (_, shown) = shown(|printer| validate::run(&options, printer));
         if matches!(format, findings::Format::Json | findings::Format::Sarif) {

@@ -24,7 +24,8 @@ const LIMITS: [(u64, usize); 2] = [(4096, 12), (1 << 20, 1000)];
 /// `PATH`, `PATH/`, `PATH -> TARGET` for a symbolic link, `PATH => TARGET` for a hard link, and `---` starts the next layer.
 ///
 /// # Panics
-/// A file is written outside of the target folder, a link is left, or a limit is exceeded.
+/// A file is written outside of the target folder, a link is left, a limit is exceeded, or an image that is unpacked strictly has other
+/// files.
 pub(super) fn run(bytes: &[u8]) {
     let (head, parts) = parts(bytes);
     if parts.is_empty() {
@@ -79,9 +80,25 @@ fn pulled(image: &Image) -> Option<Content> {
                 last = None;
             }
         }
+        match image::pull_blocking(&location, Wanted::BundleFiles, &options) {
+            Ok(content) => {
+                fits(&content, kept, entries);
+                assert!(content.warnings.is_empty(), "{:?}", content.warnings);
+                assert_eq!(Some(contents(&content.root)), last.as_ref().map(|last| contents(&last.root)));
+            }
+            Err(error) => told(error),
+        }
         assert_eq!(before, below(folder.path()), "the layout has changed");
     }
     last
+}
+
+/// Returns the files of a folder by path.
+fn contents(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let files = below(root).into_iter();
+    files
+        .filter_map(|(path, _)| Some((path.strip_prefix(root).ok()?.to_str()?.to_owned(), fs::read(&path).ok()?)))
+        .collect()
 }
 
 /// Checks that the content is within its limits and contains only regular files.
@@ -158,10 +175,7 @@ impl Model {
         let files = self.nodes.iter().filter_map(|(path, (file, _))| Some((path.as_str(), file.as_deref()?)));
         let wanted: BTreeMap<&str, &[u8]> =
             files.filter(|(path, _)| path.starts_with("manifests/") || path.starts_with("metadata/")).collect();
-        let found: BTreeMap<String, Vec<u8>> = below(root)
-            .into_iter()
-            .filter_map(|(path, _)| Some((path.strip_prefix(root).ok()?.to_str()?.to_owned(), fs::read(&path).ok()?)))
-            .collect();
+        let found = contents(root);
         let found: BTreeMap<&str, &[u8]> = found.iter().map(|(path, bytes)| (path.as_str(), &bytes[..])).collect();
         assert_eq!(found, wanted);
     }

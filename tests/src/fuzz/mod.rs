@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   tests/fuzz            calls them with bytes that a fuzzer makes (cargo-fuzz, a nightly toolchain; its README says how)
-//!   tests/tests/fuzz.rs   calls them with the inputs in tests/fuzz/corpus and tests/fuzz/regressions
+//!   tests/tests/fuzz   calls them with the inputs in tests/fuzz/corpus and tests/fuzz/regressions
 //! ```
 //!
 //! Each checks more than the absence of panics: budgets are respected, data is unchanged after it was written and read again,

@@ -29,7 +29,7 @@ const fn layer(name: &'static str, modules: &'static [&'static str], purpose: &'
 const CORE: [Layer; 9] = [
     layer(
         "foundation",
-        &["api", "budget", "finding", "go_format", "settings", "structural", "version", "visible", "yaml"],
+        &["api", "budget", "finding", "go_format", "listing", "settings", "structural", "version", "visible", "yaml"],
         "objects, formats and limits",
     ),
     layer("content", &["bundle", "catalog", "constraint"], "what catalogs and bundles contain"),
@@ -43,7 +43,11 @@ const CORE: [Layer; 9] = [
     layer("planner", &["planner"], "selects the key to plan next"),
     layer("sim", &["sim"], "an in-memory API server, and the simulation loop"),
     layer("explain", &["explain"], "the effects of an InstallPlan, determined by simulation"),
-    layer("lint", &["lint"], "problems with OperatorGroups, according to the controllers' own rules"),
+    layer(
+        "lint",
+        &["lint", "validate"],
+        "problems with OperatorGroups and bundles, according to the controllers' own rules",
+    ),
 ];
 
 const CONTROLLERS: &str = "controllers";

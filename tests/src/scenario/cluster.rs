@@ -32,7 +32,7 @@ use crate::plugin::binary;
 /// How long the API server may take to return the first list of every kind.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// The recordings waited this many times longer for quiet than necessary for controllers that react only to watches.
-const PATIENCE_OF_RECORDINGS: u32 = 3;
+const QUIET_FACTOR_OF_RECORDINGS: u32 = 3;
 
 /// A control plane with `kubectl olm run`. Dropping it ends all processes.
 pub struct ClusterEngine {
@@ -133,7 +133,7 @@ impl Engine for ClusterEngine {
     }
 
     fn quiet(&self, recorded: Duration) -> Duration {
-        recorded / PATIENCE_OF_RECORDINGS
+        recorded / QUIET_FACTOR_OF_RECORDINGS
     }
 
     fn apply(&mut self, object: &Value) -> Result<()> {

@@ -177,15 +177,19 @@ impl Case {
 
     /// Plays the case to its end, in a separate cluster.
     pub fn play<E: Engine>(&self, engine: &mut E) -> Result<Outcome> {
-        let mut view = View::default();
+        self.play_in(engine, &mut View::default())
+    }
+
+    /// Plays the case to its end, in a separate cluster that `view` shows.
+    pub fn play_in<E: Engine>(&self, engine: &mut E, view: &mut View) -> Result<Outcome> {
         self.begin(engine)?;
-        settle(engine, &mut view, |_| false)?;
-        let mut outcome = Outcome { install: self.end(&view, &self.install), ..Outcome::default() };
+        settle(engine, view, |_| false)?;
+        let mut outcome = Outcome { install: self.end(view, &self.install), ..Outcome::default() };
         if let Some(to) = &self.upgrade {
             self.switch(engine, to)?;
-            settle(engine, &mut view, |_| false)?;
-            let mut end = self.end(&view, to);
-            let old = self.end(&view, &self.install);
+            settle(engine, view, |_| false)?;
+            let mut end = self.end(view, to);
+            let old = self.end(view, &self.install);
             if end.is_success()
                 && view.of("ClusterServiceVersion", &self.namespace).any(|csv| name(csv) == self.install.csv)
             {
@@ -193,7 +197,7 @@ impl Case {
             }
             outcome.upgrade = Some(end);
         }
-        outcome.because = self.because(&view);
+        outcome.because = self.because(view);
         Ok(outcome)
     }
 

@@ -197,6 +197,12 @@ impl Bundles {
         }
     }
 
+    /// Returns the catalog of a directory.
+    pub fn served(folder: &Path) -> Result<Served> {
+        let blobs: Vec<String> = files(folder).iter().map(fs::read_to_string).collect::<Result<_, _>>()?;
+        Served::of_files(&blobs, "yaml", "\n---\n")
+    }
+
     /// Returns the catalog of all packages.
     pub fn catalog(&self) -> Result<Served> {
         let mut blobs: Vec<String> = self.all.iter().map(|bundle| bundle.blob.to_string()).collect();
@@ -288,8 +294,12 @@ pub struct Served {
 
 impl Served {
     fn of(blobs: &[String]) -> Result<Self> {
+        Self::of_files(blobs, "json", "\n")
+    }
+
+    fn of_files(blobs: &[String], extension: &str, separator: &str) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        fs::write(folder.path().join("catalog.json"), blobs.join("\n"))?;
+        fs::write(folder.path().join(format!("catalog.{extension}")), blobs.join(separator))?;
         let Loaded { snapshot, findings, .. } = dir::load(folder.path()).map_err(|error| anyhow!("{error:?}"))?;
         let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
         Ok(Self { snapshot, left_out: errors.map(ToString::to_string).collect(), _folder: folder })

@@ -17,6 +17,8 @@ const CLEANING: Duration = Duration::from_mins(2);
 
 /// How long the first resolution may take to start: it reads a catalog of all bundles, and debug builds are slow.
 const READING: Duration = Duration::from_mins(1);
+/// How long installs and upgrades may take until the cluster is as wanted.
+const UPGRADING: Duration = Duration::from_mins(5);
 
 /// A cluster with a single READY catalog.
 pub struct Live {
@@ -55,6 +57,24 @@ impl Live {
             upgrade: None,
         };
         Ok(cases.iter().map(outcome).collect())
+    }
+
+    /// Installs all cases at once, and waits until the cluster is as wanted.
+    pub fn play_until(&mut self, cases: &[Case], is_done: impl Fn(&View) -> bool) -> Result<()> {
+        for case in cases {
+            case.begin(&mut self.engine)?;
+        }
+        let end = self.engine.now() + UPGRADING;
+        while !is_done(&self.view) && self.engine.now() < end {
+            let left = end.saturating_sub(self.engine.now());
+            self.view.wait(&mut self.engine, left)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the state of the cluster.
+    pub fn view(&self) -> &View {
+        &self.view
     }
 
     /// Returns the controllers' log.

@@ -6,6 +6,7 @@
 //!      ▼
 //!   case      one namespace, OperatorGroup and Subscription ── drives ──▶ engine (simulation, or a cluster)
 //!      ▼ End
+//!   plain     operators without a bundle: bundles from their manifests, and what runs beside what was given
 //!   judge     beside install-heads.tsv (the real OLM), ends.tsv (stored) and differences.yaml (explained)
 //! ```
 
@@ -13,6 +14,7 @@ pub mod case;
 pub mod catalog;
 pub mod judge;
 pub mod live;
+pub mod plain;
 
 use std::sync::Mutex;
 use std::sync::PoisonError;

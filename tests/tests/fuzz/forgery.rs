@@ -185,7 +185,7 @@ fn list_flags(output: &str) -> ListFlags {
 fn commands() -> Vec<(String, Command)> {
     let mut commands: Vec<(String, Command)> = Vec::new();
     use findings::Format as F;
-    for format in [F::Text, F::Json, F::Yaml, F::Sarif, F::Github] {
+    for format in [F::Text, F::Json, F::Yaml, F::Sarif, F::Junit, F::Github] {
         let linting = move |folder: &Path, printer: &mut Printer| {
             let options = lint::Options {
                 source: source(folder),

@@ -1,5 +1,6 @@
 //! Output of commands, validated against the published schemas.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use olm_core::api::object::ObjectRef;
 use olm_core::catalog::{Filter, MigrationLevel, Mode};
 use olm_core::settings::Settings;
 use olm_core::sim::{ApiServer, Patch, Simulation};
-use olm_shell::catalog::{InstalledFrom, add, diff, graph, list as packages, render, resolve, validate};
+use olm_shell::bundle::build;
+use olm_shell::catalog::{InstalledFrom, Ref, add, diff, graph, list as packages, render, resolve, validate};
 use olm_shell::cli::flags::{ClusterFlags, DataFormat, ImageFlags, NamespaceFlags, OutputFlags, SourceFlags};
 use olm_shell::cli::list::ListFlags;
 use olm_shell::cli::output::Output;
@@ -18,7 +20,7 @@ use olm_shell::installplan::explain::{self, Asked, Form};
 use olm_shell::installplan::{list as plans, wait};
 use olm_shell::operatorgroup::{intersect, lint};
 use olm_shell::version::{Client, HeldLease, Server};
-use olm_shell::{image, run};
+use olm_shell::{bundle, image, run};
 use olm_tests::sim_api::SimApi;
 use serde_json::{Value, json};
 
@@ -196,6 +198,34 @@ pub(crate) fn answers() -> Vec<Value> {
         strict: true,
         format: findings::Format::Json,
     };
+    let manifests = bundle::synthesize::Options {
+        paths: vec![path("tests/plain/rose")],
+        metadata: Some(path("tests/plain/olm.yaml")),
+        package: None,
+        version: None,
+        channels: vec!["stable".to_owned()],
+        default_channel: None,
+        target: bundle::synthesize::Target::PlainV1,
+        output_dir: None,
+        dry_run: false,
+        account: true,
+        cluster: ClusterFlags::default(),
+        catalogs: Vec::new(),
+        images: image::Options::default(),
+        format: DataFormat::Json,
+    };
+    let bundles = bundle::validate::Options {
+        refs: vec![Ref::Directory(path(MARKET).join("bundles"))],
+        against: None,
+        selection: bundle::validate::Selection::everything(),
+        kubernetes: None,
+        index_path: None,
+        baseline: None,
+        create_baseline: false,
+        fail_on: findings::FailOn::Error,
+        format: findings::Format::Json,
+        images: images(),
+    };
     let linted = lint::Options {
         source: source(GROUPS),
         namespaces: everywhere(),
@@ -224,6 +254,16 @@ pub(crate) fn answers() -> Vec<Value> {
         names: Vec::new(),
         pending: false,
         list: json_list(),
+    };
+    let built = build::Options {
+        directory: path("tests/quickstart/catalogs/market/bundles/tea-house.v1.0.0"),
+        tag: Some("registry.example.com/tea-house:1.0.0".to_owned()),
+        destination: build::Destination::Nowhere,
+        platform: build::Platform::default(),
+        media_types: build::MediaTypes::default(),
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        format: Some(DataFormat::Json),
     };
     let server = Server {
         kubernetes_version: "v1.36.3".to_owned(),
@@ -255,8 +295,11 @@ pub(crate) fn answers() -> Vec<Value> {
         answer(|printer| add::run(&added, printer)),
         answer(|printer| render::run(&rendered, printer)),
         answer(|printer| validate::run(&validated, printer)),
+        answer(|printer| bundle::validate::run(&bundles, printer)),
+        answer(|printer| bundle::synthesize::run(&manifests, printer)),
         answer(|printer| lint::run(&linted, printer)),
         answer(|printer| intersect::run(&intersecting, printer)),
+        answer(|printer| build::run(&built, printer)),
         version,
     ]
 }

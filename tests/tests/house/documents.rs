@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use olm_core::explain::{Explanation, REASONS};
+use olm_core::validate::Validator;
 use olm_shell::cli::output::API_VERSION;
 use olm_shell::installplan::policy::Tried;
 use olm_shell::run::audit::AuditEvent;
@@ -30,6 +31,20 @@ macro_rules! forms {
 }
 
 forms! {
+    /// An image of a bundle: bundle build and bundle push.
+    BundleImage {
+        /// The name, as given by the user.
+        reference: Option<String>,
+        #[schemars(flatten)] manifest: ImageBlob,
+        /// The configurations and layers.
+        blobs: Vec<ImageBlob>,
+    }
+    ImageBlob {
+        media_type: String,
+        digest: String,
+        /// In bytes.
+        size: u64,
+    }
     /// The effects of an InstallPlan: install-plan explain.
     InstallPlanExplanation {
         #[schemars(flatten)] explanation: Explanation,
@@ -77,7 +92,7 @@ forms! {
         /// Why it is not complete: the field `reason` contains the code, the other fields depend on it.
         reason: Option<Map<String, Value>>,
         /// Fields of its spec that OLM ignores.
-        unheeded: Option<Vec<String>>,
+        ignored_edits: Option<Vec<String>>,
     }
     Replacement { from: Option<String>, to: String, }
     Step { kind: String, name: String, status: String, resolving: String, }
@@ -99,7 +114,7 @@ forms! {
         step: Option<Step>,
         superseded_by: Option<String>,
         reason: Option<Map<String, Value>>,
-        unheeded: Option<Vec<String>>,
+        ignored_edits: Option<Vec<String>>,
         message: Option<String>,
         /// Whether the awaited state was reached.
         reached: Option<bool>,
@@ -171,6 +186,40 @@ forms! {
         subject: String,
         message: String,
         hint: String,
+    }
+    /// Where each object of plain manifests goes: bundle synthesize --account.
+    BundleAccount { objects: Vec<AccountEntry>, findings: Vec<Finding>, }
+    AccountEntry {
+        file: String,
+        /// The line on which the object begins.
+        line: u64,
+        /// `Kind/namespace/name`
+        object: String,
+        /// Empty if the object is not carried; it then has a finding.
+        destinations: Vec<Destination>,
+    }
+    Destination {
+        /// A field of the ClusterServiceVersion, an object that OLM generates, or the manifests of the bundle.
+        r#type: DestinationType,
+        /// The path of the field, or what is generated.
+        value: Option<String>,
+    }
+    /// The findings about bundles: bundle validate.
+    BundleValidation {
+        /// Whether no finding has the severity of --fail-on.
+        passed: bool,
+        bundles: Vec<ValidatedBundle>,
+        findings: Vec<Finding>,
+        /// The number of findings that the baseline omitted.
+        in_baseline: u64,
+    }
+    ValidatedBundle {
+        path: String,
+        /// The name of the ClusterServiceVersion.
+        name: String,
+        package: String,
+        errors: u64,
+        warnings: u64,
     }
     /// The differences between two catalogs: catalog diff.
     CatalogDiff { packages: Vec<ChangedPackage>, stranded: Vec<Stranded>, }
@@ -353,11 +402,11 @@ forms! {
         namespaces: Option<Vec<String>>,
         first: Option<GroupName>,
         apis: Vec<ContestedApi>,
-        told: Option<Vec<String>>,
+        messages: Option<Vec<String>>,
         remedies: Option<Vec<Remedy>>,
     }
     ContestedApi { api: String, held_by: Vec<GroupName>, }
-    Remedy { says: String, command: String, }
+    Remedy { description: String, command: String, }
 }
 
 #[derive(JsonSchema)]
@@ -366,6 +415,14 @@ enum Severity {
     Error,
     Warning,
     Info,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+enum DestinationType {
+    Field,
+    Generated,
+    Bundle,
 }
 
 #[derive(JsonSchema)]
@@ -401,7 +458,7 @@ pub(crate) fn schemas() -> Vec<(String, Value)> {
         ($($type:ident,)+) => { vec![$(schema::<$type>(stringify!($type)),)+] };
     }
     of! {
-        AuditEvent, CatalogAddition, CatalogDiff, CatalogValidation, ImageList, InstallPlanEvent, InstallPlanExplanation, InstallPlanList,
+        AuditEvent, BundleAccount, BundleImage, BundleValidation, CatalogAddition, CatalogDiff, CatalogValidation, ImageList, InstallPlanEvent, InstallPlanExplanation, InstallPlanList,
         OperatorGroupIntersections, OperatorGroupLint, Package, PackageList, Resolution, UpdateGraph, UpdatePath, Version,
     }
 }
@@ -419,7 +476,38 @@ pub(crate) fn files() -> Vec<Generated> {
     if let Some((_, schema)) = schemas.iter().find(|(kind, _)| kind == "InstallPlanExplanation") {
         files.push(file("shared/docs/install-plan-policies.md".to_owned(), policies(schema)));
     }
+    files.push(file("shared/docs/bundle-rules.md".to_owned(), rules()));
     files
+}
+
+const RULES: &str = "# Rules of bundle validate
+
+`kubectl olm bundle validate` reports these findings. `--select` takes codes, names and validators. Findings of the synthesis of plain
+manifests have the codes of `kubectl olm bundle synthesize`.
+
+This page is generated: `OLM_GENERATE=1 cargo test -p olm-tests generated`.
+
+";
+
+/// Returns the page of the validators and rules of bundles.
+fn rules() -> String {
+    let mut text = format!("{RULES}| validator | checks |\n| --- | --- |\n");
+    for validator in Validator::ALL {
+        text += &format!("| `{}` | {} |\n", validator.name(), validator.summary());
+    }
+    text += "\n| code | name | severity | validators | finds |\n| --- | --- | --- | --- | --- |\n";
+    for rule in olm_core::validate::RULES {
+        let validators: Vec<&str> = rule.validators.iter().map(|validator| validator.name()).collect();
+        text += &format!(
+            "| {} | `{}` | {} | {} | {} |\n",
+            rule.code,
+            rule.name,
+            rule.severity,
+            validators.join(", "),
+            rule.summary
+        );
+    }
+    text
 }
 
 const POLICIES: &str = "# Policies for InstallPlans

@@ -42,7 +42,7 @@ spec:
 ";
 const ANNOTATIONS: &str = "annotations:\n  operators.operatorframework.io.bundle.package.v1: rose\n  \
     operators.operatorframework.io.bundle.channels.v1: stable\n";
-const ROSE: [(&str, &str); 4] = [
+pub(super) const ROSE: [(&str, &str); 4] = [
     ("manifests/b.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: last}\n"),
     ("manifests/a.yaml", CSV),
     ("manifests/README.md", "{ not a manifest"),
@@ -262,7 +262,7 @@ properties: [{type: olm.package, value: {packageName: rose, version: 1.0.0}}]
 ";
 
 /// Returns the result and the output of `kubectl olm run --simulate` with this content for the image.
-fn simulated(given: Option<&Path>) -> (Result<Outcome, CliError>, String) {
+pub(super) fn simulated(given: Option<&Path>) -> (Result<Outcome, CliError>, String) {
     let folder = tempfile::tempdir().unwrap();
     let catalog = folder.path().join("catalogs/main");
     fs::create_dir_all(&catalog).unwrap();

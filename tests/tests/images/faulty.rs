@@ -23,6 +23,8 @@ pub(super) enum Fault {
     Stalls,
     /// Sends half of a layer, and disconnects.
     BreaksOff,
+    /// Sends half of a layer, and disconnects; sends the rest on request.
+    BreaksOffOnce,
     /// Sends different bytes of the same length.
     Lies,
     /// Sends an endless body.
@@ -64,6 +66,16 @@ async fn answer(mut stream: TcpStream, image: &Image, fault: Fault) -> std::io::
         None => (Vec::new(), false),
     };
     let mut status = "200 OK";
+    let mut range = String::new();
+    let rest = request.lines().find_map(|line| {
+        line.to_ascii_lowercase().strip_prefix("range: bytes=")?.strip_suffix('-')?.parse::<usize>().ok()
+    });
+    let is_cut = fault == Fault::BreaksOff || fault == Fault::BreaksOffOnce && rest.is_none();
+    if let (Fault::BreaksOffOnce, Some(from)) = (fault, rest) {
+        range = format!("Content-Range: bytes {from}-{}/{}\r\n", body.len() - 1, body.len());
+        body.drain(..from);
+        status = "206 Partial Content";
+    }
     match fault {
         Fault::Silent => return std::future::pending().await,
         Fault::Fails if path.contains("/manifests/") => status = "503 Service Unavailable",
@@ -73,7 +85,7 @@ async fn answer(mut stream: TcpStream, image: &Image, fault: Fault) -> std::io::
         _ => {}
     }
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        "HTTP/1.1 {status}\r\nContent-Type: {}\r\n{range}Connection: close\r\nContent-Length: {}\r\n\r\n",
         image.media_type,
         if fault == Fault::NeverEnds && is_layer { u64::MAX / 2 } else { body.len() as u64 }
     );
@@ -84,7 +96,7 @@ async fn answer(mut stream: TcpStream, image: &Image, fault: Fault) -> std::io::
             stream.write_all(&body[..half]).await?;
             std::future::pending().await
         }
-        Fault::BreaksOff if is_layer => stream.write_all(&body[..half]).await,
+        _ if is_cut && is_layer => stream.write_all(&body[..half]).await,
         Fault::NeverEnds if is_layer => loop {
             stream.write_all(&body).await?;
         },
@@ -112,10 +124,12 @@ async fn every_fault_ends_with_a_message_and_in_time() {
         let error = refused(pull(&name, &options).await, &words);
         assert_eq!(error.kind, kind, "{error}");
     }
-    let address = faulty(image, Fault::None).await;
-    let options = Options { plain_http: vec![address.to_string()], limits, ..Options::default() };
-    let content = pull(&format!("{address}/garden/catalog:1"), &options).await.unwrap();
-    assert_eq!(files(&content.root).len(), 1);
+    for fault in [Fault::None, Fault::BreaksOffOnce] {
+        let address = faulty(image.clone(), fault).await;
+        let options = Options { plain_http: vec![address.to_string()], limits, ..Options::default() };
+        let content = pull(&format!("{address}/garden/catalog:1"), &options).await.unwrap();
+        assert_eq!(files(&content.root).len(), 1, "{fault:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,7 +7,9 @@ mod faulty;
 mod hostile;
 mod layouts;
 mod lending;
+mod push;
 mod registry;
+mod uploads;
 
 use std::collections::BTreeMap;
 use std::path::Path;

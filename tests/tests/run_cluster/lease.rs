@@ -13,7 +13,7 @@ use olm_tests::faulty_api::{Call, Fault};
 use serde_json::{Value, json};
 
 use super::processes::Running;
-use super::town::{PATIENCE, Town, group, leases, namespace, resource, subscription};
+use super::town::{TIMEOUT, Town, group, leases, namespace, resource, subscription};
 use super::witness::{WRITER, judge};
 
 /// Ten processes start at once, and each in turn is ended during its work. Then one takes over that has not yet observed the
@@ -81,7 +81,7 @@ fn stopped() {
     first.signal("STOP");
     let second = town.start(2);
     (0..3).for_each(|_| town.subscribe());
-    second.says_within(PATIENCE, "acquired the Lease");
+    second.says_within(TIMEOUT, "acquired the Lease");
     town.blooms();
     first.signal("CONT");
     first.says("holds the Lease");
@@ -115,7 +115,7 @@ fn cut_off(name: &str, way: impl Fn(&Call, usize) -> Fault + Send + 'static) {
     is_cut.store(true, Ordering::Relaxed);
     let second = town.start(2);
     town.meanwhile(|| {
-        second.says_within(PATIENCE, "acquired the Lease");
+        second.says_within(TIMEOUT, "acquired the Lease");
         is_cut.store(false, Ordering::Relaxed);
         first.says("holds the Lease");
     });
@@ -151,7 +151,7 @@ fn deleted() {
             let nonsense = json!({ "spec": { "renewTime": time, "acquireTime": time, "leaseDurationSeconds": 1 } });
             town.runtime.block_on(town.api.merge(&lease, &nonsense)).unwrap();
         }
-        second.says_within(PATIENCE, "acquired the Lease");
+        second.says_within(TIMEOUT, "acquired the Lease");
         is_cut.store(false, Ordering::Relaxed);
         first.says("holds the Lease");
     });
@@ -178,11 +178,11 @@ fn unanswered() {
     second.says("holds the Lease");
     let holder = town.until_held(|holder| !holder.is_empty());
     town.subscribe();
-    held.recv_timeout(PATIENCE).unwrap();
+    held.recv_timeout(TIMEOUT).unwrap();
     first.end();
     assert_eq!(town.until_held(|_| true), holder, "it is not let go");
     proxy.let_go();
-    second.says_within(PATIENCE, "acquired the Lease");
+    second.says_within(TIMEOUT, "acquired the Lease");
     town.blooms();
     second.end();
     town.judge("unanswered", &[1, 2]);

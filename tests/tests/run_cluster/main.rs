@@ -15,7 +15,7 @@ use olm_core::api::crd;
 use olm_tests::control_plane::{ControlPlane, skipped};
 use olm_tests::plugin::binary;
 
-use processes::{PATIENCE, Running, ends, holder, kubectl, plane};
+use processes::{Running, TIMEOUT, ends, holder, kubectl, plane};
 
 #[test]
 fn one_process_writes_and_others_wait_for_its_end() {
@@ -56,7 +56,7 @@ fn one_process_writes_and_others_wait_for_its_end() {
     assert_eq!(holder(&plane), held_by);
     assert_eq!(first.end(), Some(0));
     // If it was the first to notice the deletion, it waits for the duration of the Lease.
-    second.says_within(3 * PATIENCE, "acquired the Lease");
+    second.says_within(3 * TIMEOUT, "acquired the Lease");
     assert_ne!(holder(&plane), held_by);
     assert_eq!(second.end(), Some(0));
     assert_eq!(holder(&plane), "");

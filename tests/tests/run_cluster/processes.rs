@@ -11,7 +11,7 @@ use olm_tests::plugin::binary;
 use serde_json::Value;
 
 /// Takes seconds on an idle machine.
-pub(super) const PATIENCE: Duration = Duration::from_mins(1);
+pub(super) const TIMEOUT: Duration = Duration::from_mins(1);
 /// How long the controllers may take to end after a signal.
 const GRACEFUL: Duration = Duration::from_secs(2);
 
@@ -73,12 +73,12 @@ impl Running {
 
     /// Waits for a line with these words.
     pub(super) fn says(&self, words: &str) -> String {
-        self.says_within(PATIENCE, words)
+        self.says_within(TIMEOUT, words)
     }
 
     /// Does the same with another timeout.
-    pub(super) fn says_within(&self, patience: Duration, words: &str) -> String {
-        let end = Instant::now() + patience;
+    pub(super) fn says_within(&self, timeout: Duration, words: &str) -> String {
+        let end = Instant::now() + timeout;
         let mut said = Vec::new();
         while let Ok(line) = self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
             if line.contains(words) {

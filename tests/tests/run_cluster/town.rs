@@ -23,7 +23,7 @@ use super::processes::{Running, ends};
 use super::witness::{Term, WRITER, judge};
 
 /// Waiting for a holder that does not respond takes a minute; the rest is a margin for busy machines.
-pub(super) const PATIENCE: Duration = Duration::from_mins(4);
+pub(super) const TIMEOUT: Duration = Duration::from_mins(4);
 /// The interval at which work is added during a test of the Lease's holder.
 const PACE: Duration = Duration::from_millis(1500);
 
@@ -159,7 +159,7 @@ impl Town {
                 }
             }
         };
-        let waited = self.runtime.block_on(async { tokio::time::timeout(PATIENCE, follow).await });
+        let waited = self.runtime.block_on(async { tokio::time::timeout(TIMEOUT, follow).await });
         waited.unwrap_or_else(|_| panic!("{} do not reach the expected state", resource.plural));
     }
 

@@ -49,7 +49,7 @@ const PLURALS: &[(&str, &str, bool)] = &[
 ];
 
 /// How long a real cluster may take to reach a state that a script waits for.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The operations of a server that scripts use.
 pub(crate) trait Server {
@@ -229,7 +229,7 @@ impl Server for Cluster {
         };
         let waited = self
             .runtime
-            .block_on(async { tokio::time::timeout(PATIENCE, await_condition(api, &target.name, is_wanted)).await });
+            .block_on(async { tokio::time::timeout(TIMEOUT, await_condition(api, &target.name, is_wanted)).await });
         let found = self.get(target).unwrap_or_default();
         if matches!(waited, Ok(Ok(_))) { Ok(found) } else { Err(found) }
     }

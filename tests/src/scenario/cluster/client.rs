@@ -23,7 +23,7 @@ use crate::scenario::store::{Change, ident};
 const MANAGER: &str = "scenario";
 /// The API server needs some time to serve a new kind, and refuses writes that conflict with other writers. A user retries for
 /// this long.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 /// Interval between retries.
 const AGAIN: Duration = Duration::from_millis(100);
 
@@ -40,7 +40,7 @@ pub(super) enum Seen {
 }
 
 impl Client {
-    /// Returns a client with the rights of the kubeconfig.
+    /// Returns a client with the permissions of the kubeconfig.
     pub(super) async fn connect(kubeconfig: &Path) -> Result<Self> {
         let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
@@ -202,7 +202,7 @@ impl Client {
         again: impl Fn(u16) -> bool,
         request: impl AsyncFn() -> Result<Value>,
     ) -> Result<()> {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         let mut ticks = ticks();
         loop {
             ticks.tick().await;

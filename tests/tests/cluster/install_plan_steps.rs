@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 /// Takes seconds on an idle machine.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 const PLANS: &str = "/apis/operators.coreos.com/v1alpha1/namespaces/garden/installplans";
 const ROSES: &str = "/apis/garden.example.com/v1/namespaces/garden/roses";
 
@@ -94,7 +94,7 @@ impl Cluster {
 
     /// Waits until the condition holds for the InstallPlan's status, and returns the plan.
     fn wait(&self, holds: impl Fn(&Value) -> bool) -> Value {
-        let reached = async { tokio::time::timeout(PATIENCE, reached(&self.client, &holds)).await };
+        let reached = async { tokio::time::timeout(TIMEOUT, reached(&self.client, &holds)).await };
         let found = self.runtime.block_on(reached);
         found.unwrap_or_else(|_| panic!("not reached, but {}", self.runtime.block_on(plan(&self.client)).0["status"]))
     }

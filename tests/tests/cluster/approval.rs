@@ -23,11 +23,11 @@ use serde_json::{Value, json};
 const NAMESPACE: &str = "garden";
 
 /// The controllers need seconds for a small plan.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Returns the policy of the documentation, verbatim.
 fn documented_policy() -> String {
-    let page = include_str!("../../shared/docs/install-plan.md");
+    let page = include_str!("../../../shared/docs/install-plan.md");
     let (_, rest) = page.split_once("approve --all -A --yes --if '").unwrap();
     rest.split_once('\'').unwrap().0.to_owned()
 }
@@ -121,7 +121,7 @@ impl Garden {
     /// Runs the controllers until nothing is left to do except what waits for approval, and returns their output.
     fn work(&self) -> String {
         let catalog = format!("main={}", self.folder.path().join("catalog").display());
-        let timeout = Some(PATIENCE);
+        let timeout = Some(TIMEOUT);
         let options = run::Options {
             mode: Mode::Live { once: true, timeout, take_over: false, lease: false, metrics: None, health: None },
             cluster: self.cluster(),

@@ -208,7 +208,7 @@ fn nothing_is_left_of_a_killed_test() {
         return;
     }
     let mut holder = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "killed_by_another_test", "--ignored", "--nocapture"])
+        .args(["--exact", "control_plane::killed_by_another_test", "--ignored", "--nocapture"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -13,6 +13,8 @@
     reason = "a sweep that cannot be played has failed; it prints tables"
 )]
 
+mod plain_projects;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 

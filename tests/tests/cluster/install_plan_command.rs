@@ -24,7 +24,7 @@ use tempfile::TempDir;
 
 const NAMESPACE: &str = "old-town";
 /// The controllers need seconds for a small plan.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A user with a kubeconfig.
 struct User(PathBuf);
@@ -183,7 +183,7 @@ fn plans_are_listed_explained_approved_and_awaited() {
         String::from_utf8(output.stdout).unwrap()
     };
     let folder = tempfile::tempdir().unwrap();
-    let cluster = include_str!("../quickstart/cluster.yaml");
+    let cluster = include_str!("../../quickstart/cluster.yaml");
     let cluster = cluster.replace("installPlanApproval: Automatic", "installPlanApproval: Manual");
     let file = write_down(&folder, "cluster.yaml", &cluster);
     kubectl(&["apply", "-f", file.to_str().unwrap()]);
@@ -214,7 +214,7 @@ fn plans_are_listed_explained_approved_and_awaited() {
     let reader = User(plane.kubeconfig_for("reader", None).unwrap());
     let read = reader.explains(&first);
     let hash = read["hash"].as_str().unwrap().to_owned();
-    assert!(read["dryRun"]["asked"] == false && read["dryRun"]["refused"] == json!([]), "{}", read["dryRun"]);
+    assert!(read["dryRun"]["sent"] == false && read["dryRun"]["refused"] == json!([]), "{}", read["dryRun"]);
     let message = read["dryRun"]["message"].as_str().unwrap();
     assert!(message.starts_with("not allowed to create ") && message.ends_with(" more"), "{message}");
 
@@ -222,7 +222,7 @@ fn plans_are_listed_explained_approved_and_awaited() {
     let tried = admin.explains(&first);
     assert_eq!((&tried["hash"], &tried["verdict"]["result"]), (&read["hash"], &read["verdict"]["result"]));
     let dry_run = &tried["dryRun"];
-    assert!(dry_run["taken"].as_u64().unwrap() > 5 && dry_run["refused"] == json!([]), "{dry_run}");
+    assert!(dry_run["accepted"].as_u64().unwrap() > 5 && dry_run["refused"] == json!([]), "{dry_run}");
     assert_eq!(dry_run["message"], "");
     let of = |told: &Value, kind: &str| {
         let mut objects = told["objects"].as_array().unwrap().iter();
@@ -233,7 +233,7 @@ fn plans_are_listed_explained_approved_and_awaited() {
     let probe = ["create", "deployment", "probe", "--image=example.com/probe", "-n", NAMESPACE, "--dry-run=server"];
     let began = Instant::now();
     while plane.kubectl(probe).output().unwrap().status.success() {
-        assert!(began.elapsed() < PATIENCE, "the gate does not close");
+        assert!(began.elapsed() < TIMEOUT, "the gate does not close");
     }
     let refused = admin.explains(&first);
     assert_eq!((&refused["hash"], &refused["verdict"]["result"]), (&read["hash"], &json!("wouldFail")));
@@ -297,7 +297,7 @@ fn plans_are_listed_explained_approved_and_awaited() {
     assert!(text.contains(r#""phase":"RequiresApproval""#), "{text}");
 
     // Objects that are written as a ServiceAccount are tried with its permissions, if the user may impersonate it.
-    let kept = include_str!("install_plan_cluster/narrow.yaml");
+    let kept = include_str!("narrow.yaml");
     kubectl(&["apply", "-f", write_down(&folder, "narrow.yaml", kept).to_str().unwrap()]);
     kubectl(&["create", "clusterrole", "mason", "--verb=get,list,watch,create,update", "--resource=*.*"]);
     kubectl(&["create", "clusterrolebinding", "mason", "--clusterrole=mason", "--user=mason"]);
@@ -311,14 +311,14 @@ fn plans_are_listed_explained_approved_and_awaited() {
     assert_eq!(told["plan"]["serviceAccount"], "narrow/keeper");
     let dry_run = &told["dryRun"];
     assert!(dry_run["message"] == "" && dry_run["refused"] == json!([]), "{dry_run}");
-    let whole = dry_run["taken"].as_u64().unwrap();
+    let whole = dry_run["accepted"].as_u64().unwrap();
     let told = tries(&User(plane.kubeconfig_for("mason", None).unwrap()));
     let dry_run = &told["dryRun"];
     assert_eq!(
         dry_run["message"],
         "not allowed to impersonate ServiceAccount narrow/keeper, whose permissions are used to execute the plan"
     );
-    let taken = dry_run["taken"].as_u64().unwrap();
+    let taken = dry_run["accepted"].as_u64().unwrap();
     assert!(0 < taken && taken < whole, "definitions are everybody's: {dry_run}");
 
     // A plan that changes during the prompt is not approved.
@@ -363,7 +363,7 @@ fn plans_are_listed_explained_approved_and_awaited() {
 
     // The plan is watched until it is complete, which is a terminal state.
     let (answer, text, talk) = std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| admin.waits(Of::Plan(first.clone()), Until::Complete, PATIENCE));
+        let waiting = scope.spawn(|| admin.waits(Of::Plan(first.clone()), Until::Complete, TIMEOUT));
         work(plane.kubeconfig());
         waiting.join().unwrap()
     });
@@ -374,12 +374,12 @@ fn plans_are_listed_explained_approved_and_awaited() {
         events.last().map(|event| (&event["phase"], &event["reached"])),
         Some((&"Complete".into(), &true.into()))
     );
-    assert_eq!(admin.waits(Of::Plan(first.clone()), Until::Failed, PATIENCE).0, Ok(Outcome::Negative));
-    let (answer, text, _) = asked(|printer| approve::run(&waiting(PATIENCE), printer));
+    assert_eq!(admin.waits(Of::Plan(first.clone()), Until::Failed, TIMEOUT).0, Ok(Outcome::Negative));
+    let (answer, text, _) = asked(|printer| approve::run(&waiting(TIMEOUT), printer));
     assert_eq!((answer, text.contains(", it is Complete")), (Ok(Outcome::Done), true), "{text}");
     assert!(
         admin
-            .waits(Of::Plan("gone".to_owned()), Until::Failed, PATIENCE)
+            .waits(Of::Plan("gone".to_owned()), Until::Failed, TIMEOUT)
             .0
             .unwrap_err()
             .message
@@ -414,5 +414,5 @@ fn plans_are_listed_explained_approved_and_awaited() {
     );
     work(plane.kubeconfig());
     let of = Of::Subscription("tea-house".to_owned());
-    assert_eq!(admin.waits(of, Until::Complete, PATIENCE).0, Ok(Outcome::Done));
+    assert_eq!(admin.waits(of, Until::Complete, TIMEOUT).0, Ok(Outcome::Done));
 }

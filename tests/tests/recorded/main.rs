@@ -1,0 +1,6 @@
+//! Comparisons with what the real OLM wrote.
+
+mod api_crds;
+mod go_json;
+mod install_plan;
+mod scenario_files;
