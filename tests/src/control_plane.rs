@@ -6,6 +6,7 @@
 //!              -> pki        certificates and kubeconfigs
 //!              -> processes  logs, and termination of all processes
 //!              -> audit      writes to the API server with their users
+//!              -> pod_network  answers in the place of pods that serve APIs
 //! ```
 //!
 //! # Guarantees
@@ -19,6 +20,7 @@
 pub mod audit;
 pub(crate) mod binaries;
 pub(crate) mod pki;
+pub(crate) mod pod_network;
 pub(crate) mod processes;
 
 use std::cell::RefCell;
@@ -43,6 +45,7 @@ use tempfile::TempDir;
 
 use binaries::Binaries;
 use pki::Authority;
+use pod_network::PodNetwork;
 use processes::Processes;
 
 /// How long a control plane may take until it is ready: three seconds on two idle cores, but other tests may be using them.
@@ -86,12 +89,21 @@ pub struct Options {
     pub crds: Vec<Value>,
     /// Whether the API server logs all writes: [`ControlPlane::audit`].
     pub audit: bool,
+    /// Whether APIs of pods are served, with the certificates that OLM generated. Without it their APIServices are not available.
+    pub pod_network: bool,
 }
 
 impl Default for Options {
     /// All components run, without an audit log.
     fn default() -> Self {
-        Self { apiserver_flags: Vec::new(), scheduler: true, kwok: true, crds: Vec::new(), audit: false }
+        Self {
+            apiserver_flags: Vec::new(),
+            scheduler: true,
+            kwok: true,
+            crds: Vec::new(),
+            audit: false,
+            pod_network: false,
+        }
     }
 }
 
@@ -99,6 +111,7 @@ impl Default for Options {
 pub struct ControlPlane {
     // In the order in which they must be dropped: the folder after the processes that write to it.
     processes: Processes,
+    pod_network: Option<PodNetwork>,
     folder: TempDir,
     port: Port,
     binaries: Binaries,
@@ -130,8 +143,11 @@ impl ControlPlane {
         let processes = Processes::new(folder.path(), logs)?;
         let kubeconfig = folder.path().join("kubeconfig");
         let (port, authority) = (Port::reserve()?, Authority::new()?);
-        let mut plane = Self { processes, folder, port, binaries, authority, kubeconfig };
+        let mut plane = Self { processes, pod_network: None, folder, port, binaries, authority, kubeconfig };
         plane.write_files()?;
+        if options.pod_network {
+            plane.pod_network = Some(PodNetwork::start(plane.folder.path(), &plane.kubeconfig)?);
+        }
         if options.audit {
             fs::write(plane.folder.path().join(audit::POLICY_FILE), audit::POLICY)?;
         }
@@ -272,6 +288,10 @@ impl Commands {
             .args(&options.apiserver_flags);
         if options.audit {
             apiserver.args(["--audit-policy-file", audit::POLICY_FILE, "--audit-log-path", audit::LOG_FILE]);
+        }
+
+        if options.pod_network {
+            apiserver.args(["--egress-selector-config-file", pod_network::CONFIGURATION_FILE]);
         }
 
         let mut controller_manager = plane.component("kube-controller-manager");

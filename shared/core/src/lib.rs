@@ -57,6 +57,7 @@ pub mod subscription;
 #[cfg(test)]
 mod testing;
 mod unpack;
+#[cfg(feature = "validate")]
 pub mod validate;
 pub mod version;
 pub mod visible;

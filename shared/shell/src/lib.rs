@@ -17,6 +17,7 @@
 //! (`tests/src/house/layers.rs`).
 
 pub(crate) mod blocking;
+#[cfg(feature = "bundle")]
 pub mod bundle;
 pub mod catalog;
 pub(crate) mod causes;

@@ -63,7 +63,7 @@ impl ClusterEngine {
         let mut engine = if scenario.has_faults() {
             Self::start_faulty(&flags, judge)?
         } else {
-            Self::start_with(&flags, |_, _| Ok(None))?
+            Self::start_with(Options::default(), &flags, |_, _| Ok(None))?
         };
         engine.faults = faults;
         Ok(engine)
@@ -71,7 +71,12 @@ impl ClusterEngine {
 
     /// Starts a cluster whose controllers have no flags.
     pub fn start_plain() -> Result<Self> {
-        Self::start_with(&[], |_, _| Ok(None))
+        Self::start_with(Options::default(), &[], |_, _| Ok(None))
+    }
+
+    /// Does the same as [`start_plain`](Self::start_plain), with a network in which the APIs of pods are served.
+    pub fn start_with_pod_network() -> Result<Self> {
+        Self::start_with(Options { pod_network: true, ..Options::default() }, &[], |_, _| Ok(None))
     }
 
     /// Starts a cluster whose controllers have these flags and connect to the API server through a [`FaultyApi`].
@@ -79,16 +84,17 @@ impl ClusterEngine {
         let proxy = |runtime: &Runtime, plane: &ControlPlane| {
             runtime.block_on(FaultyApi::start(plane.kubeconfig(), judge)).map(Some)
         };
-        Self::start_with(flags, proxy)
+        Self::start_with(Options::default(), flags, proxy)
     }
 
     fn start_with(
+        options: Options,
         flags: &[String],
         proxy: impl FnOnce(&Runtime, &ControlPlane) -> Result<Option<FaultyApi>>,
     ) -> Result<Self> {
         // Before the cluster, because it may have to be built.
         binary(controllers::NAME)?;
-        let plane = ControlPlane::start_with(Options { crds: crd::all(), ..Options::default() })?;
+        let plane = ControlPlane::start_with(Options { crds: crd::all(), ..options })?;
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let client = runtime.block_on(Client::connect(plane.kubeconfig()))?;
         // The namespace of the controllers' Lease.

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use olm_core::api::crd;
-use olm_core::api::object::{ObjectRef, name};
+use olm_core::api::object::{ObjectRef, at, name};
 
 use super::case::{self, Case, Outcome, View, settle};
 use super::catalog::Served;
@@ -29,9 +29,17 @@ pub struct Live {
 }
 
 impl Live {
-    /// Starts a cluster.
+    /// Starts a cluster in which the APIs of pods are not served, as in the recordings.
     pub fn start(catalog: Served) -> Result<Self> {
-        let mut engine = ClusterEngine::start_plain()?;
+        Self::start_on(ClusterEngine::start_plain()?, catalog)
+    }
+
+    /// Starts a cluster in which the APIs of pods are served.
+    pub fn start_with_pod_network(catalog: Served) -> Result<Self> {
+        Self::start_on(ClusterEngine::start_with_pod_network()?, catalog)
+    }
+
+    fn start_on(mut engine: ClusterEngine, catalog: Served) -> Result<Self> {
         let mut view = View::default();
         case::serve(&mut engine, &mut view, case::CATALOG, &catalog)?;
         Ok(Self { engine, view, _catalog: catalog })
@@ -82,6 +90,32 @@ impl Live {
         self.engine.log()
     }
 
+    /// Deletes an object, unless it does not exist any more.
+    fn delete(&mut self, target: &ObjectRef) -> Result<()> {
+        match self.engine.delete(target) {
+            Err(error) if matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404) => {
+                Ok(())
+            }
+            result => result.with_context(|| format!("delete {target}")),
+        }
+    }
+
+    /// Returns the state of the deletion of objects.
+    fn deletions(&self, targets: &[ObjectRef]) -> String {
+        let state = |target: &ObjectRef| {
+            let object = self.view.of(&target.gvk.kind, "").find(|object| name(object) == target.name)?;
+            let (metadata, conditions) = (at(object, &["metadata"]), at(object, &["status", "conditions"]));
+            Some(format!(
+                "{} {}: deletionTimestamp {}, finalizers {}, conditions {conditions}",
+                target.gvk.kind,
+                target.name,
+                at(metadata, &["deletionTimestamp"]),
+                at(metadata, &["finalizers"]),
+            ))
+        };
+        targets.iter().filter_map(state).collect::<Vec<_>>().join("\n")
+    }
+
     /// Deletes the cases' namespaces, and every CustomResourceDefinition that is not OLM's.
     pub fn clean(&mut self, cases: &[Case]) -> Result<()> {
         let namespaces = cases.iter().flat_map(|case| [case.namespace.clone(), case.other()]);
@@ -99,20 +133,24 @@ impl Live {
             for namespace in &namespaces {
                 let targets: Vec<ObjectRef> = self.view.of(kind, namespace).map(ObjectRef::from_object).collect();
                 for target in &targets {
-                    // A deleted object needs no further deletion.
-                    drop(self.engine.delete(target));
+                    self.delete(target)?;
                 }
             }
         }
         for kind in ["Namespace", "CustomResourceDefinition"] {
             let targets = left(&self.view, kind);
             for target in &targets {
-                drop(self.engine.delete(target));
+                self.delete(target)?;
             }
             let end = self.engine.now() + CLEANING;
             while !left(&self.view, kind).is_empty() {
                 let time = end.saturating_sub(self.engine.now());
-                ensure!(!time.is_zero(), "{kind} {:?} does not go\n{}", left(&self.view, kind), self.engine.log());
+                ensure!(
+                    !time.is_zero(),
+                    "not deleted:\n{}\n{}",
+                    self.deletions(&left(&self.view, kind)),
+                    self.engine.log()
+                );
                 self.view.wait(&mut self.engine, time)?;
             }
         }

@@ -17,9 +17,15 @@ use olm_tests::sweep::live::Live;
 use olm_tests::sweep::plain::{Project, VERSIONS};
 use olm_tests::{control_plane, skip};
 
-/// Several Deployments, admission webhooks, conversion webhooks, permissions for everything, and a plain one.
-const PROJECTS: [&str; 5] =
-    ["argo-events", "cert-manager", "cloudnative-pg", "tekton-pipelines", "zalando-postgres-operator"];
+/// Several Deployments, admission webhooks, conversion webhooks, an API of its own, permissions for everything, and a plain one.
+const PROJECTS: [&str; 6] = [
+    "argo-events",
+    "cert-manager",
+    "cloudnative-pg",
+    "prometheus-adapter",
+    "tekton-pipelines",
+    "zalando-postgres-operator",
+];
 
 /// Runs a command of a plugin, and returns what it prints.
 fn run(plugin: &str, arguments: &[&str]) -> String {
@@ -76,7 +82,7 @@ fn manifests_become_operators_that_are_upgraded_and_removed() {
                 && text(csv, &["status", "phase"]) == "Succeeded"
         })
     };
-    let mut live = Live::start(served).unwrap();
+    let mut live = Live::start_with_pod_network(served).unwrap();
     live.play_until(&cases, is_upgraded).unwrap();
     let because: Vec<String> = cases.iter().flat_map(|case| case.because(live.view())).collect();
     assert!(is_upgraded(live.view()), "{}\n{}", because.join("\n"), live.log());
@@ -92,6 +98,7 @@ fn manifests_become_operators_that_are_upgraded_and_removed() {
         "ClusterRoleBinding",
         "ValidatingWebhookConfiguration",
         "MutatingWebhookConfiguration",
+        "APIService",
     ];
     let left: Vec<String> = owned
         .iter()

@@ -4,7 +4,8 @@ use olm_core::api::names::guess_plural;
 use olm_core::bundle::synthesis::KnownApis;
 
 use crate::blocking::block_on;
-use crate::catalog::{OpenCatalog, Ref};
+use crate::catalog::Ref;
+use crate::catalog::source::OpenCatalog;
 use crate::cli::connect::connect;
 use crate::cli::flags::ClusterFlags;
 use crate::cli::{CliError, Printer};

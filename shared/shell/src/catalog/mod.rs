@@ -23,11 +23,10 @@ pub mod list;
 pub mod render;
 pub mod resolve;
 pub mod serve;
-mod source;
+pub(crate) mod source;
 #[cfg(test)]
 mod tests;
 pub mod validate;
 
 pub use installed::InstalledFrom;
-pub(crate) use source::OpenCatalog;
 pub use source::Ref;

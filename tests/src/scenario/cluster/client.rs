@@ -87,9 +87,15 @@ impl Client {
 
     /// Sends a DELETE with background propagation.
     pub(super) async fn delete(&self, target: &ObjectRef) -> Result<()> {
-        let request = self.collection(target).await?.delete(&target.name, &DeleteParams::background())?;
-        self.0.request::<Value>(request).await?;
-        Ok(())
+        // The API server refuses a DELETE of an object that changes several times in the meantime.
+        self.until_accepted(
+            |code| code == 409,
+            async || {
+                let request = self.collection(target).await?.delete(&target.name, &DeleteParams::background());
+                Ok(self.0.request(request?).await?)
+            },
+        )
+        .await
     }
 
     /// Lists the objects of a custom resource in all namespaces; none if the API server does not serve it in time.

@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use super::read;
 use crate::blocking::block_on;
-use crate::catalog::{OpenCatalog, Ref};
+use crate::catalog::Ref;
+use crate::catalog::source::OpenCatalog;
 use crate::cli::{CliError, Printer};
 use crate::image::{self, Location};
 use crate::registry;
