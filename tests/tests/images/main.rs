@@ -10,6 +10,7 @@ mod lending;
 mod push;
 mod registry;
 mod uploads;
+mod validate;
 
 use std::collections::BTreeMap;
 use std::path::Path;

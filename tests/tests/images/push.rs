@@ -73,7 +73,7 @@ fn push_options(source: &Path, target: &str, registries: &RegistryFlags) -> push
     }
 }
 
-fn plain(registry: &Registry) -> RegistryFlags {
+pub(super) fn plain(registry: &Registry) -> RegistryFlags {
     RegistryFlags { plain_http: vec![registry.host().to_owned()], ..RegistryFlags::default() }
 }
 

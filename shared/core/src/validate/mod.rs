@@ -6,6 +6,7 @@
 //!                      olm                  installation                    what OLM and the API server reject
 //!                      good-practices, …    good_practices, operator_hub, removed_apis, stability
 //!                      permissions          permissions                     permissions beyond the usual
+//!                      multiarch            platforms                       platforms of images, which surroundings return
 //!                      previous             previous                        compatibility with another version
 //!                    --> findings; their rules are in the table of rule
 //! ```
@@ -20,6 +21,7 @@ mod input;
 mod installation;
 mod operator_hub;
 mod permissions;
+mod platforms;
 mod previous;
 #[cfg(test)]
 mod recorded;
@@ -31,8 +33,11 @@ mod stability;
 #[cfg(test)]
 mod tests;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use self::input::Input;
 pub use self::operator_hub::custom_categories;
+pub use self::platforms::Platform;
 pub use self::previous::Previous;
 pub use self::rule::{RULES, Rule, Validator, rule};
 pub use self::selection::Selection;
@@ -75,6 +80,26 @@ pub struct Validated {
     pub findings: Vec<Finding>,
 }
 
+/// What lies outside of a bundle. Only selected validators ask for it.
+pub trait Surroundings {
+    /// Returns the version to compare with; `None` if there is none.
+    fn previous(&mut self, identity: &Identity) -> Option<Previous>;
+
+    /// Returns the platforms of each image, or the reason why it cannot be inspected.
+    fn platforms(&mut self, images: &BTreeSet<&str>) -> BTreeMap<String, Result<BTreeSet<Platform>, String>>;
+}
+
+/// No previous version, and images that cannot be inspected.
+impl Surroundings for () {
+    fn previous(&mut self, _: &Identity) -> Option<Previous> {
+        None
+    }
+
+    fn platforms(&mut self, _: &BTreeSet<&str>) -> BTreeMap<String, Result<BTreeSet<Platform>, String>> {
+        BTreeMap::new()
+    }
+}
+
 /// Returns the finding that a file of a bundle cannot be read.
 pub fn unreadable_file(message: impl Into<String>) -> Finding {
     rule::UNREADABLE_FILE.finding(message)
@@ -85,14 +110,9 @@ pub fn unreadable_bundle(message: impl Into<String>) -> Finding {
     rule::UNREADABLE_BUNDLE.finding(message)
 }
 
-/// Validates a bundle, and compares it with the previous version if `previous` returns one. The files have the paths
+/// Validates a bundle, and compares it with the previous version if there is one. The files have the paths
 /// `PATH/manifests/NAME` and `PATH/metadata/NAME`; others are ignored. A path that ends with `/` is a directory.
-pub fn validate(
-    path: &str,
-    files: &[File],
-    options: &Options,
-    previous: impl FnOnce(&Identity) -> Option<Previous>,
-) -> Validated {
+pub fn validate(path: &str, files: &[File], options: &Options, surroundings: &mut dyn Surroundings) -> Validated {
     use Validator::{AlphaDeprecatedApis, Capabilities, Categories, OperatorHub, OperatorHubV2};
     let mut input = Input::read(path, files);
     let runs = |validator| options.selection.runs(validator);
@@ -136,8 +156,11 @@ pub fn validate(
         if runs(Validator::Permissions) {
             permissions::check(&mut input, &csv);
         }
+        if runs(Validator::MultipleArchitectures) {
+            platforms::check(&mut input, &csv, surroundings);
+        }
         if runs(Validator::Previous)
-            && let Some(previous) = previous(&identity)
+            && let Some(previous) = surroundings.previous(&identity)
         {
             previous::check(&mut input, &csv, &previous);
         }

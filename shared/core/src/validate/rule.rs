@@ -27,13 +27,15 @@ pub enum Validator {
     Objects,
     /// Permissions that exceed what operators usually need.
     Permissions,
+    /// The platforms of the images, which are read from their registries.
+    MultipleArchitectures,
     /// Compatibility with the previous version.
     Previous,
 }
 
 impl Validator {
     /// All validators, in the order of their checks.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Default,
         Self::Olm,
         Self::GoodPractices,
@@ -45,6 +47,7 @@ impl Validator {
         Self::Community,
         Self::Objects,
         Self::Permissions,
+        Self::MultipleArchitectures,
         Self::Previous,
     ];
 
@@ -66,6 +69,7 @@ impl Validator {
             Self::Community => "community",
             Self::Objects => "objects",
             Self::Permissions => "permissions",
+            Self::MultipleArchitectures => "multiarch",
             Self::Previous => "previous",
         }
     }
@@ -86,6 +90,7 @@ impl Validator {
             Self::Community => "the OpenShift versions of bundles with removed API versions (deprecated)",
             Self::Objects => "objects that endanger the stability of a cluster",
             Self::Permissions => "permissions that exceed what operators usually need",
+            Self::MultipleArchitectures => "the platforms of the images, which are read from their registries",
             Self::Previous => "compatibility with the version of --against",
         }
     }
@@ -158,7 +163,6 @@ rules! {
     NO_OBJECT: "BV012" "no-object" Error [Default] "A file of manifests/ is not a Kubernetes object", "";
     UNSUPPORTED_KIND: "BV013" "unsupported-kind" Error [Default] "A bundle cannot contain objects of a kind",
         "let the operator create the object, or remove it";
-    INVALID_OBJECT: "BV014" "invalid-object" Error [Default] "The metadata of an object is invalid", "";
     UNPARSABLE_OBJECT: "BV015" "unparsable-object" Error [Default] "A field of the ClusterServiceVersion or of a CustomResourceDefinition has the wrong type", "";
     REPEATED_KEY: "BV016" "repeated-key" Warning [Default] "A map has a key twice; the last one counts", "remove one of them";
     UNREADABLE_BUNDLE: "BV017" "unreadable-bundle" Error [Default] "The bundle cannot be read, or its image cannot be pulled", "";
@@ -258,6 +262,13 @@ rules! {
         "request it in permissions instead of clusterPermissions, or restrict it with resourceNames";
     UNUSED_ACCOUNT: "BV504" "unused-account" Warning [Permissions] "Permissions are for a ServiceAccount that no Deployment uses", "";
     DEFAULT_ACCOUNT: "BV505" "default-account" Warning [Permissions] "Permissions are for the ServiceAccount default, which other Pods of the namespace use, too", "";
+
+    UNSUPPORTED_PLATFORM: "BV551" "unsupported-platform" Error [MultipleArchitectures] "An image does not support a platform that the labels declare",
+        "publish the image for the platform, or remove the label operatorframework.io/arch.NAME or operatorframework.io/os.NAME";
+    UNDECLARED_PLATFORM: "BV552" "undeclared-platform" Warning [MultipleArchitectures] "The operator's images support a platform that no label declares",
+        "add the labels to metadata.labels of the ClusterServiceVersion";
+    NODE_AFFINITY: "BV553" "node-affinity" Warning [MultipleArchitectures] "The node affinity of a Deployment does not match the platforms of its images and labels", "";
+    UNINSPECTED_IMAGE: "BV554" "uninspected-image" Warning [MultipleArchitectures] "The platforms of an image cannot be read from its registry", "";
 
     OTHER_PACKAGE: "BV601" "other-package" Error [Previous] "The previous version is of another package", "";
     VERSION_NOT_HIGHER: "BV602" "version-not-higher" Error [Previous] "The version is not higher than the previous one", "";

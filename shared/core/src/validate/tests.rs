@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -88,12 +88,15 @@ struct Bundle {
     objects: Vec<Value>,
     files: Vec<(&'static str, &'static str)>,
     previous: Option<(Value, Value)>,
+    /// The platforms of all images; `None` if they cannot be inspected.
+    platforms: Option<&'static [&'static str]>,
 }
 
 impl Bundle {
     fn new() -> Self {
         let annotations = ANNOTATIONS.to_owned();
-        Self { csv: csv(), crd: crd(), annotations, objects: Vec::new(), files: Vec::new(), previous: None }
+        let (csv, crd, platforms) = (csv(), crd(), Some(&["linux/amd64"][..]));
+        Self { csv, crd, annotations, objects: Vec::new(), files: Vec::new(), previous: None, platforms }
     }
 
     fn files(&self) -> Vec<File> {
@@ -116,14 +119,38 @@ impl Bundle {
 
     fn validate(&self, selection: Selection) -> Vec<Finding> {
         let options = Options { selection, ..Options::default() };
-        let previous = |_: &Identity| {
-            let (csv, crd) = self.previous.clone()?;
-            let mut previous = Previous::of_objects("the catalog", "rose", "stable", vec![csv, crd])?;
-            previous.siblings = Some(BTreeSet::from(["rose.v1.0.0".to_owned()]));
-            Some(previous)
-        };
-        validate("b", &self.files(), &options, previous).findings
+        validate("b", &self.files(), &options, &mut Recorded(self)).findings
     }
+}
+
+/// The previous version of a case, and the platforms of its images.
+struct Recorded<'b>(&'b Bundle);
+
+impl Surroundings for Recorded<'_> {
+    fn previous(&mut self, _: &Identity) -> Option<Previous> {
+        let (csv, crd) = self.0.previous.clone()?;
+        let mut previous = Previous::of_objects("the catalog", "rose", "stable", vec![csv, crd])?;
+        previous.siblings = Some(BTreeSet::from(["rose.v1.0.0".to_owned()]));
+        Some(previous)
+    }
+
+    fn platforms(&mut self, images: &BTreeSet<&str>) -> BTreeMap<String, Result<BTreeSet<Platform>, String>> {
+        let platform = |name: &&str| name.split_once('/').map(|(os, arch)| Platform::new(os, arch)).unwrap();
+        let platforms = || self.0.platforms.map(|names| names.iter().map(platform).collect());
+        images.iter().map(|image| ((*image).to_owned(), platforms().ok_or_else(|| "not found".to_owned()))).collect()
+    }
+}
+
+fn declare(bundle: &mut Bundle, architectures: &[&str]) {
+    let label = |name: &&str| (format!("operatorframework.io/arch.{name}"), json!("supported"));
+    bundle.csv["metadata"]["labels"] = architectures.iter().map(label).collect::<serde_json::Map<_, _>>().into();
+}
+
+fn run_only_on(bundle: &mut Bundle, architecture: &str) {
+    let expression = json!({ "key": "kubernetes.io/arch", "operator": "In", "values": [architecture] });
+    deployment(bundle)["spec"]["template"]["spec"]["affinity"] = json!({ "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [{ "matchExpressions": [expression] }] },
+    } });
 }
 
 type Change = fn(&mut Bundle);
@@ -316,6 +343,10 @@ const CASES: &[(&str, Change)] = &[
     ("default-account", |b| {
         b.csv["spec"]["install"]["spec"]["permissions"][0]["serviceAccountName"] = "default".into();
     }),
+    ("unsupported-platform", |b| declare(b, &["amd64", "arm64"])),
+    ("undeclared-platform", |b| b.platforms = Some(&["linux/amd64", "linux/arm64"])),
+    ("node-affinity", |b| run_only_on(b, "arm64")),
+    ("uninspected-image", |b| b.platforms = None),
     ("other-package", |b| {
         b.annotations = b.annotations.replace("package.v1: rose", "package.v1: tulip");
         after(b, |_, _| {});
@@ -371,8 +402,7 @@ const CASES: &[(&str, Change)] = &[
 ];
 
 /// Rules that need many or special bytes, which other tests check.
-const APART: [&str; 5] =
-    ["unreadable-bundle", "invalid-object", "bundle-too-large", "bundle-almost-too-large", "unpacked-too-large"];
+const APART: [&str; 4] = ["unreadable-bundle", "bundle-too-large", "bundle-almost-too-large", "unpacked-too-large"];
 
 fn names(findings: &[Finding]) -> BTreeSet<&'static str> {
     findings.iter().filter_map(|finding| rule(finding.code)).map(|rule| rule.name).collect()
@@ -408,6 +438,35 @@ fn every_rule_has_a_bundle_that_violates_it() {
     assert_eq!(tested, all);
 }
 
+/// The message says which platforms, and the place is that of the image.
+#[test]
+fn platforms_of_images_are_compared_with_labels_and_affinity() {
+    let found = |change: &dyn Fn(&mut Bundle)| -> Vec<String> {
+        let mut bundle = Bundle::new();
+        change(&mut bundle);
+        let found = bundle.validate(Selection::from(BTreeSet::from([Validator::MultipleArchitectures])));
+        found.into_iter().map(|finding| finding.message).collect()
+    };
+    assert_eq!(found(&|_| {}), Vec::<String>::new());
+    let both: &[&str] = &["linux/amd64", "linux/arm64"];
+    let declared = |b: &mut Bundle| {
+        b.platforms = Some(both);
+        declare(b, &["amd64", "arm64"]);
+    };
+    assert_eq!(found(&declared), Vec::<String>::new());
+    let [excluded] = &found(&|b| {
+        declared(b);
+        run_only_on(b, "amd64");
+    })[..] else {
+        panic!("one finding")
+    };
+    assert!(excluded.ends_with("excludes linux/arm64, which the labels declare and its images support"), "{excluded}");
+    let [lacks] = &found(&|b| declare(b, &["amd64", "s390x"]))[..] else { panic!("one finding") };
+    assert!(lacks.contains("declare linux/s390x") && lacks.ends_with("it supports linux/amd64"), "{lacks}");
+    let [more] = &found(&|b| b.platforms = Some(&["linux/amd64", "windows/amd64"]))[..] else { panic!("one finding") };
+    assert!(more.ends_with("operatorframework.io/os.windows: supported"), "{more}");
+}
+
 #[test]
 fn findings_have_the_line_of_their_field() {
     let mut bundle = Bundle::new();
@@ -440,7 +499,7 @@ fn the_size_of_a_config_map_is_the_limit() {
         let mut files = bundle.files();
         files.push(File::new("b/metadata/notes.yaml", format!("a: {metadata}").into_bytes()));
         let options = Options::default();
-        names(&validate("b", &files, &options, |_| None).findings)
+        names(&validate("b", &files, &options, &mut ()).findings)
     };
     let (small, large) = (noise(100), noise(940_000));
     assert_eq!(found(&small, &small), BTreeSet::new());
@@ -459,7 +518,7 @@ fn the_severity_of_removed_apis_depends_on_the_supported_versions() {
         selection.add("removed-api").unwrap();
         let kubernetes = kubernetes.map(|version| crate::version::parse_tolerant(version).unwrap());
         let options = Options { selection, kubernetes, ..Options::default() };
-        validate("b", &bundle.files(), &options, |_| None).findings[0].severity
+        validate("b", &bundle.files(), &options, &mut ()).findings[0].severity
     };
     assert_eq!(severity("1.24.0", None), Severity::Warning);
     assert_eq!(severity("1.25.0", None), Severity::Error);
@@ -501,7 +560,7 @@ metadata: {name: agent}
     files.push(File::new("b/metadata/olm.yaml", olm_yaml.as_bytes()));
     let mut selection = Selection::default();
     selection.add("good-practices").unwrap();
-    let found = validate("b", &files, &Options { selection, ..Options::default() }, |_| None);
+    let found = validate("b", &files, &Options { selection, ..Options::default() }, &mut ());
     assert_eq!(found.identity.name, "rose.v1.1.0");
     let codes: Vec<(&str, usize)> = found.findings.iter().map(|finding| (finding.code, finding.line)).collect();
     assert!(codes.contains(&("unsupported-kind", 11)), "a finding of the synthesis: {:#?}", found.findings);
@@ -520,7 +579,7 @@ fn hostile_files_are_findings() {
         files.push(File::new("b/manifests/x.yaml", bytes));
         files.push(File::new("b/metadata/x.yaml", bytes));
         let found =
-            validate("b", &files, &Options { selection: Selection::everything(), ..Options::default() }, |_| None);
+            validate("b", &files, &Options { selection: Selection::everything(), ..Options::default() }, &mut ());
         assert_eq!(found.identity.name, "rose.v1.1.0");
         assert!(found.findings.iter().any(|finding| finding.file == "b/manifests/x.yaml"), "{:?}", &bytes[..2]);
     }

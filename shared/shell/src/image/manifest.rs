@@ -1,6 +1,6 @@
 //! Manifests: selection of an image of an index, its labels and its layers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use olm_core::api::hash::hex;
 use serde::Deserialize;
@@ -35,6 +35,14 @@ struct Platform {
     os: String,
     #[serde(default)]
     architecture: String,
+}
+
+impl Platform {
+    /// Returns the names. Attestations have the platform `unknown`.
+    fn named(&self) -> Option<(String, String)> {
+        let is_known = |name: &str| !name.is_empty() && name != "unknown";
+        (is_known(&self.os) && is_known(&self.architecture)).then(|| (self.os.clone(), self.architecture.clone()))
+    }
 }
 
 /// A manifest of one image, or an index of several.
@@ -87,6 +95,17 @@ pub(super) fn choose(manifests: &[Descriptor]) -> Result<&Descriptor, Error> {
     };
     let best = manifests.iter().min_by_key(rank).filter(|best| rank(best) < 5);
     best.ok_or(Error::EmptyIndex)
+}
+
+/// Returns the operating systems and architectures of the images of an index.
+pub(super) fn platforms(manifests: &[Descriptor]) -> BTreeSet<(String, String)> {
+    manifests.iter().filter_map(|descriptor| descriptor.platform.as_ref()?.named()).collect()
+}
+
+/// Returns the operating system and the architecture of an image configuration.
+pub(super) fn platform(config: &[u8]) -> Result<Option<(String, String)>, Error> {
+    let platform: Platform = serde_json::from_slice(config).map_err(Error::Configuration)?;
+    Ok(platform.named())
 }
 
 /// Returns the labels of an image configuration.

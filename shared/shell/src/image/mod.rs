@@ -48,7 +48,7 @@ pub(crate) use layer::{ZSTD, unpack_zstd as zstd};
 pub use layout::is_layout;
 use oci_spec::distribution::Reference;
 use olm_core::budget::CATALOG_BYTES;
-pub use pull::{pull, pull_blocking, resolve};
+pub use pull::{platforms, pull, pull_blocking, resolve};
 pub use push::{Part, Pushable};
 pub use store::{write_archive, write_layout};
 pub use upload::{Sent, Watch};

@@ -1,5 +1,6 @@
 //! Pulls an image: reads the manifest, checks the cache, and otherwise unpacks the layers one by one.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
 
@@ -41,6 +42,22 @@ pub fn pull_blocking(location: &Location, wanted: Wanted, options: &Options) -> 
 /// As [`pull`].
 pub async fn resolve(location: &Location, options: &Options) -> Result<String, PullError> {
     within(location, options, Source::open(location, options)).await.map(|(_, _, digest)| digest)
+}
+
+/// Returns the platforms of an image, as `OS` and `ARCHITECTURE`: those of its index, or of its configuration.
+///
+/// # Errors
+/// As [`pull`].
+pub async fn platforms(location: &Location, options: &Options) -> Result<BTreeSet<(String, String)>, PullError> {
+    let read = async {
+        let (source, bytes, _) = Source::open(location, options).await?;
+        let manifest = Manifest::read(&bytes)?;
+        match &manifest.manifests {
+            Some(manifests) => Ok(manifest::platforms(manifests)),
+            None => Ok(manifest::platform(&source.document(manifest.config()?).await?)?.into_iter().collect()),
+        }
+    };
+    within(location, options, read).await
 }
 
 /// Limits the duration of a pull, and adds the image to errors.

@@ -13,7 +13,7 @@ use crate::blocking::block_on;
 use crate::catalog::Ref;
 use crate::catalog::source::OpenCatalog;
 use crate::cli::{CliError, Printer};
-use crate::image::{self, Location};
+use crate::image::{self, Kind, Location, Wanted};
 use crate::registry;
 
 /// What bundles are compared with.
@@ -30,8 +30,7 @@ impl Against {
     /// # Errors
     /// It cannot be read.
     pub(super) fn read(named: &Ref, images: &image::Options, printer: &mut Printer) -> Result<Self, CliError> {
-        let is_directory = matches!(named, Ref::Directory(path) if path.join("manifests").is_dir());
-        if is_directory {
+        if is_bundle(named, images) {
             let found = read::read(named, images);
             let shown = read::shown(named);
             if let Some(finding) = found.findings.first() {
@@ -81,6 +80,18 @@ impl Against {
         previous.siblings = Some(names.collect::<BTreeSet<String>>());
         Ok(Ok(previous))
     }
+}
+
+/// Returns whether it is a bundle, and not a catalog. What cannot be read is treated as a catalog.
+fn is_bundle(named: &Ref, images: &image::Options) -> bool {
+    let location = match named {
+        Ref::Directory(path) => return path.join("manifests").is_dir(),
+        Ref::Image(reference) => reference.parse().ok(),
+        Ref::Layout(path) => Some(Location::Layout { path: path.clone(), name: None }),
+        Ref::File(_) | Ref::Stdin | Ref::CatalogSource(_) | Ref::Address(_) => None,
+    };
+    let content = location.and_then(|location| image::pull_blocking(&location, Wanted::Any, images).ok());
+    content.is_some_and(|content| content.kind == Kind::Bundle)
 }
 
 /// Returns the version of a package that a bundle is compared with.

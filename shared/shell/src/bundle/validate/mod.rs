@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   REF --read--> files ─┐
-//!   REF --against--> the previous version ─┴─ olm_core::validate --> findings --cli/baseline--> cli/findings
+//!   surroundings --against--> the previous version ─┴─ olm_core::validate --> findings --cli/baseline--> cli/findings
+//!                --image--> platforms of images
 //! ```
 //!
 //! *Guarantees*: nothing is written except the baseline on request. A bundle that cannot be read is a finding, and the others are
@@ -10,6 +11,7 @@
 
 mod against;
 mod read;
+mod surroundings;
 
 use std::fs;
 use std::io::Read as _;
@@ -28,6 +30,7 @@ use olm_core::yaml;
 use serde_json::{Value, json};
 
 use self::against::Against;
+use self::surroundings::Surroundings;
 use crate::catalog::Ref;
 use crate::cli::baseline::{self, Baseline};
 use crate::cli::findings::{About, FailOn, Format, Report};
@@ -224,6 +227,7 @@ fn validated(
 ) -> Vec<Bundle> {
     let workers = thread::available_parallelism().map_or(1, usize::from).min(MOST_WORKERS).min(refs.len());
     let next = AtomicUsize::new(0);
+    let inspected = Mutex::default();
     let done: Mutex<Vec<(usize, Bundle)>> = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for _ in 0..workers {
@@ -231,7 +235,8 @@ fn validated(
                 while let Some((n, named)) =
                     Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|n| Some((n, refs.get(n)?)))
                 {
-                    let bundle = one(named, options, against, images);
+                    let surroundings = Surroundings { against, images, inspected: &inspected, uncompared: None };
+                    let bundle = one(named, options, surroundings);
                     done.lock().unwrap_or_else(PoisonError::into_inner).push((n, bundle));
                 }
             });
@@ -242,28 +247,16 @@ fn validated(
     done.into_iter().map(|(_, bundle)| bundle).collect()
 }
 
-fn one(named: &Ref, options: &validate::Options, against: Option<&Against>, images: &image::Options) -> Bundle {
+fn one(named: &Ref, options: &validate::Options, mut surroundings: Surroundings<'_>) -> Bundle {
     let path = read::shown(named);
-    let read::Read { files, findings } = read::read(named, images);
+    let read::Read { files, findings } = read::read(named, surroundings.images);
     if files.is_empty() && !findings.is_empty() {
         return Bundle { path, validated: Validated { findings, ..Validated::default() }, uncompared: None };
     }
-    let mut uncompared = None;
-    let mut validated =
-        validate::validate(&path, &files, options, |identity| match against?.previous(identity, images) {
-            Ok(Ok(previous)) => Some(previous),
-            Ok(Err(why)) => {
-                uncompared = Some(why);
-                None
-            }
-            Err(error) => {
-                uncompared = Some(error.to_string());
-                None
-            }
-        });
+    let mut validated = validate::validate(&path, &files, options, &mut surroundings);
     let unread = findings.into_iter().filter(|finding| options.selection.reports(finding.code));
     validated.findings.splice(0..0, unread);
-    Bundle { path, validated, uncompared }
+    Bundle { path, validated, uncompared: surroundings.uncompared }
 }
 
 /// Parses a Kubernetes version as operator-sdk does: `1.25`, `v1.25.3`.
