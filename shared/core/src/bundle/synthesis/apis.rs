@@ -18,6 +18,30 @@ use crate::finding::Finding;
 /// API groups that Kubernetes serves, beside those that end in `.k8s.io`.
 const NATIVE_GROUPS: [&str; 6] = ["", "apps", "autoscaling", "batch", "extensions", "policy"];
 
+/// API groups ending in `.k8s.io` that Kubernetes serves or served itself. The others are of CustomResourceDefinitions or aggregated.
+const BUILT_IN_GROUPS: [&str; 20] = [
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "auditregistration.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "imagepolicy.k8s.io",
+    "internal.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+    "storagemigration.k8s.io",
+];
+
 /// Maximum number of resources that the rules of an operator name. More than any cluster serves.
 const MOST_RESOURCES: usize = 10_000;
 
@@ -51,7 +75,7 @@ fn stability(version: &str) -> Option<(u8, u32, u32)> {
     Some((stage, major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Returns whether Kubernetes itself serves an API group.
+/// Returns whether an API group counts as one that Kubernetes serves (seed "Inferrable").
 fn is_native(group: &str) -> bool {
     NATIVE_GROUPS.contains(&group) || group.ends_with(".k8s.io")
 }
@@ -71,11 +95,20 @@ pub(super) fn infer(
     let mut required: BTreeMap<String, Gvk> = metadata.required().into_iter().collect();
     for Used { group, resource, number, path, is_optional } in used {
         let is_provided = provided.contains(group) || served.iter().any(|served| served.group == group);
-        if is_native(group)
-            || is_provided
+        if is_native(group) {
+            let is_declared = is_provided
+                || is_optional
+                || metadata.is_optional(group, resource)
+                || required.contains_key(&format!("{resource}.{group}"));
+            if group.ends_with(".k8s.io") && !BUILT_IN_GROUPS.contains(&group) && !is_declared {
+                report_extension(work, group, resource, number, &path);
+            }
+            continue;
+        }
+        if is_provided
             || is_optional
             || metadata.is_optional(group, resource)
-            || required.iter().any(|(name, _)| *name == format!("{resource}.{group}"))
+            || required.contains_key(&format!("{resource}.{group}"))
         {
             continue;
         }
@@ -100,6 +133,17 @@ pub(super) fn infer(
         let entry = json!({ "name": name, "version": gvk.version, "kind": gvk.kind });
         work.push(&["spec", "customresourcedefinitions", "required"], entry);
     }
+}
+
+/// Reports an API that counts as one of Kubernetes by the name of its group, but is an extension, as that of the Gateway API.
+fn report_extension(work: &mut Work<'_>, group: &str, resource: &str, number: usize, path: &[String]) {
+    let message =
+        format!("uses the API {resource}.{group}, which Kubernetes itself does not serve; it is not inferred");
+    let finding = Finding::new("extension-api", message).warning().hint(format!(
+        "if the operator needs it, add {{group: {group}, version: …, kind: …, resource: {resource}}} to requiredAPIs in metadata/olm.yaml, else list it under optionalAPIs"
+    ));
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    work.report(number, &path, finding);
 }
 
 /// Writes each served version of each CustomResourceDefinition, and returns their API groups.

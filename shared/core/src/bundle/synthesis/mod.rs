@@ -18,6 +18,7 @@
 mod account;
 mod apis;
 mod entries;
+mod lookups;
 mod manifest;
 mod metadata;
 mod permissions;
@@ -173,6 +174,7 @@ pub fn synthesize(manifests: &[Manifest], metadata: &Metadata, known: &KnownApis
     let serving = serving::project(&mut work, &workloads);
     let rules = permissions::project(&mut work, &workloads, &serving);
     apis::infer(&mut work, &rules, &serving.groups, metadata, known);
+    lookups::report(&mut work, &workloads, &rules);
     serving::replace_certificates(&mut work, &serving, &workloads);
     namespaces(&mut work, &workloads);
     examples(&mut work);

@@ -372,6 +372,41 @@ fn report_replaced_mounts(work: &mut Work<'_>, number: usize) {
     }
 }
 
+/// Reports volumes of a Deployment that serves nothing with the certificate of one that serves: OLM replaces the certificate, and
+/// mounts its own only into the Deployment that serves.
+fn report_shared_certificates(work: &mut Work<'_>, serving: &Serving, workloads: &Workloads, number: usize) {
+    let secrets = |number: usize| {
+        let volumes = list(&work.manifests[number].object, &["spec", "template", "spec", "volumes"]);
+        let sources = volumes.iter().enumerate().flat_map(|(n, volume)| {
+            let projected =
+                list(volume, &["projected", "sources"]).iter().map(|source| text(source, &["secret", "name"]));
+            std::iter::once(text(volume, &["secret", "secretName"])).chain(projected).map(move |name| (n, name))
+        });
+        sources.filter(|(_, name)| !name.is_empty()).map(|(n, name)| (n, name.to_owned())).collect::<Vec<_>>()
+    };
+    let issued: BTreeSet<&str> =
+        work.of_kind(CERT_MANAGER, "Certificate").map(|(_, c)| text(&c.object, &["spec", "secretName"])).collect();
+    let mut shared = Vec::new();
+    for (n, secret) in secrets(number).into_iter().filter(|(_, secret)| issued.contains(secret.as_str())) {
+        let mut servers = workloads.all.iter().filter(|workload| serving.servers.contains(&workload.name));
+        if let Some(server) = servers.find(|server| secrets(server.number).iter().any(|(_, other)| *other == secret)) {
+            shared.push((n, secret, server.name.clone()));
+        }
+    }
+    for (n, secret, server) in shared {
+        let finding = Finding::new(
+            "shared-certificate",
+            format!("mounts Secret {secret}, the certificate of Deployment {server}, in whose place OLM issues another"),
+        )
+        .hint(format!(
+            "mount Secret {}-cert, which OLM creates for {server}, with the keys {}; or let this Deployment use a certificate of its own",
+            service_name(&server),
+            CERTIFICATE_KEYS.join(" and ")
+        ));
+        work.report(number, &["spec", "template", "spec", "volumes", &n.to_string()], finding);
+    }
+}
+
 /// Lets the Deployments that serve use OLM's certificate where their volumes name one that cert-manager would issue.
 pub(super) fn replace_certificates(work: &mut Work<'_>, serving: &Serving, workloads: &Workloads) {
     let certificates: Vec<_> = work.of_kind(CERT_MANAGER, "Certificate").collect();
@@ -379,6 +414,7 @@ pub(super) fn replace_certificates(work: &mut Work<'_>, serving: &Serving, workl
     let mut issued = BTreeSet::new();
     for (index, Workload { number, name, .. }) in workloads.all.iter().enumerate() {
         if !serving.servers.contains(name) {
+            report_shared_certificates(work, serving, workloads, *number);
             continue;
         }
         let secret_name = format!("{}-cert", service_name(name));

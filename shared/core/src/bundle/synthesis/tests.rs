@@ -1,3 +1,5 @@
+mod surroundings;
+
 use std::collections::BTreeSet;
 
 use serde_json::json;
