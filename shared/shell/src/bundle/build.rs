@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::report::ImageReport;
 use super::{directory, push};
 use crate::cli::flags::{DataFormat, RegistryFlags};
-use crate::cli::{CliError, Outcome, Printer};
+use crate::cli::{CliError, Outcome, Printer, replace};
 use crate::image::{self, Built, Recipe};
 pub use crate::image::{MediaTypes, Platform};
 
@@ -71,7 +71,12 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
             printer.talk(format_args!("image added to {}", path.display()));
         }
         Destination::Archive(path) => {
-            image::write_archive(&image, path, name)?;
+            // Renaming a file to the path of a device would delete the device.
+            let target = replace::target(path).map_err(|e| {
+                let hint = "name a regular file, or one that does not exist";
+                CliError::from(e).while_doing("cannot write").at(path.display()).hint(hint)
+            })?;
+            image::write_archive(&image, &target, name)?;
             printer.talk(format_args!("image written to {}", path.display()));
         }
     }

@@ -5,9 +5,10 @@
 //! systems do not replace two files at once.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 
+use olm_core::budget::CATALOG_BYTES;
 use similar::TextDiff;
 use tempfile::{Builder, NamedTempFile};
 
@@ -124,11 +125,38 @@ fn folder(path: &Path) -> &Path {
 }
 
 /// Reads a file; `None` if it does not exist.
+///
+/// # Errors
+/// The file cannot be read, is not a regular file (a device or a pipe can be endless), or is larger than a catalog can be.
 pub(crate) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+    let path = target(path)?;
+    let file = match File::open(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    let mut bytes = Vec::new();
+    if file.take(CATALOG_BYTES + 1).read_to_end(&mut bytes)? as u64 > CATALOG_BYTES {
+        return Err(io::Error::other(format!("the file is larger than {} GiB", CATALOG_BYTES >> 30)));
+    }
+    Ok(Some(bytes))
+}
+
+/// Returns the path to replace when a file is written: a symbolic link stays, and the file that it refers to is replaced.
+///
+/// # Errors
+/// There is something else than a regular file, or the link leads to none.
+pub(crate) fn target(path: &Path) -> io::Result<PathBuf> {
+    let irregular = || io::Error::other("this is not a regular file");
+    match path.symlink_metadata() {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
         Err(e) => Err(e),
+        Ok(known) if known.is_file() => Ok(path.to_owned()),
+        Ok(known) if known.is_symlink() => match path.canonicalize() {
+            Ok(target) if target.metadata()?.is_file() => Ok(target),
+            Ok(_) => Err(irregular()),
+            Err(e) => Err(io::Error::other(format!("this is a symbolic link that leads to no file: {e}"))),
+        },
+        Ok(_) => Err(irregular()),
     }
 }
 
@@ -203,5 +231,27 @@ mod tests {
         assert!(error.message.contains("has changed"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");
         assert_eq!(names(folder.path()), ["rose"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_regular_files_are_read_and_replaced() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let [file, link, dangling, to_device, looped] =
+            ["file", "link", "dangling", "device", "loop"].map(|name| folder.path().join(name));
+        fs::write(&file, "1").unwrap();
+        for (to, link) in [("file", &link), ("missing", &dangling), ("/dev/zero", &to_device), ("loop", &looped)] {
+            symlink(to, link).unwrap();
+        }
+        let _listener = std::os::unix::net::UnixListener::bind(folder.path().join("socket")).unwrap();
+        assert_eq!(target(&link).unwrap(), file.canonicalize().unwrap());
+        assert_eq!(read(&link).unwrap(), Some(b"1".to_vec()));
+        assert_eq!(read(&folder.path().join("missing")).unwrap(), None);
+        let others =
+            [dangling, to_device, looped, folder.path().join("socket"), "/dev/null".into(), "/dev/zero".into()];
+        for path in others.iter().map(PathBuf::as_path).chain([folder.path()]) {
+            assert!(target(path).is_err() && read(path).is_err(), "{}", path.display());
+        }
     }
 }
