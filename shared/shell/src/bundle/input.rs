@@ -31,7 +31,15 @@ impl Input {
             if path == Path::new(STDIN) {
                 reader.add(STDIN.to_owned(), io::stdin().lock())?;
             } else if path.is_dir() {
+                let root = path.canonicalize().map_err(|e| CliError::from(e).at(path.display()))?;
                 for file in files_in(path, "")? {
+                    // The directory can be that of another author, and manifests become public.
+                    if file.canonicalize().is_ok_and(|target| !target.starts_with(&root)) {
+                        let message = format!("a symbolic link leads out of {} to this file", path.display());
+                        let hint =
+                            "name the directory or file that it leads to as another PATH, or replace the link by it";
+                        return Err(CliError::input(message).at(file.display()).hint(hint));
+                    }
                     reader.add_file(&file)?;
                 }
             } else {
@@ -83,5 +91,30 @@ impl Reader {
         })?;
         self.files.push(File::new(path, bytes));
         Ok(())
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_of_a_directory_are_read_once_and_do_not_lead_out_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("deploy");
+        fs::create_dir_all(root.join("a")).unwrap();
+        fs::write(root.join("a/rose.yaml"), "a: 1\n").unwrap();
+        for link in ["a/again", "a/and-again", "loop"] {
+            symlink(&root, root.join(link)).unwrap();
+        }
+        let read = || Input::read(std::slice::from_ref(&root), None);
+        let paths: Vec<_> = read().unwrap().manifests.into_iter().map(|file| file.path).collect();
+        assert_eq!(paths, [root.join("a/rose.yaml").display().to_string()]);
+        fs::write(folder.path().join("private.yaml"), "a: 1\n").unwrap();
+        symlink("../private.yaml", root.join("rose.yaml")).unwrap();
+        let refused = read().map(|_| ()).unwrap_err();
+        assert!(refused.message.contains("leads out of"), "{refused}");
     }
 }

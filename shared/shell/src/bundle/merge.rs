@@ -41,12 +41,15 @@ impl Merge {
     /// Files cannot be read, or were changed by hand where this run changes or removes them.
     pub(super) fn new(directory: &Path, files: Files, scope: &str) -> Result<Self, CliError> {
         let mut merge = Self { files: Vec::new(), state: Vec::new(), stale: Vec::new() };
+        refuse_links(directory, Path::new(STATE))?;
         let mut conflicts = BTreeMap::new();
         merge.find_stale(directory, &files, scope)?;
         for (name, new) in files {
             if Path::new(&name).components().any(|part| !matches!(part, Component::Normal(_))) {
                 return Err(CliError::input("the name of a generated file leads out of the directory").at(name));
             }
+            refuse_links(directory, Path::new(&name))?;
+            refuse_links(directory, &Path::new(STATE).join(&name))?;
             let path = directory.join(&name);
             let shown = path.display().to_string();
             let state = directory.join(STATE).join(&name);
@@ -98,6 +101,8 @@ impl Merge {
             if files.contains_key(&name) || !name.starts_with(scope) {
                 continue;
             }
+            refuse_links(directory, Path::new(&name))?;
+            refuse_links(directory, &Path::new(STATE).join(&name))?;
             let path = directory.join(&name);
             let shown = path.display().to_string();
             let read = |path: &Path| replace::read(path).map_err(|e| CliError::from(e).at(path.display()));
@@ -142,6 +147,21 @@ impl Merge {
         let changes = self.files.iter().map(|(shown, file)| (shown, file)).chain(stale);
         changes.into_iter().try_for_each(|(shown, file)| printer.data(paint.diff(&file.diff(shown))))
     }
+}
+
+/// Refuses symbolic links on the way to a file of the directory: it would be written elsewhere, or the link replaced.
+fn refuse_links(directory: &Path, name: &Path) -> Result<(), CliError> {
+    let mut path = directory.to_owned();
+    for part in name.components() {
+        path.push(part);
+        if path.is_symlink() {
+            let error = CliError::input("this is a symbolic link; nothing was written").at(path.display());
+            return Err(
+                error.hint("replace it by the file or directory that it refers to, or write to another directory")
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Joins the changes from `base` to both texts; the error is the joined text with its conflicts marked.
@@ -235,6 +255,21 @@ mod tests {
         let refused = Merge::new(directory.path(), one, "").map(|_| ()).unwrap_err();
         assert!(refused.message.contains("no longer generated"), "{refused}");
         assert!(stale.exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn files_are_not_written_through_symbolic_links() {
+        use std::os::unix::fs::symlink;
+        for link in [".kubectl-olm", ".kubectl-olm/synthesized", "manifests", "manifests/rose.yaml"] {
+            let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            let path = directory.path().join(link);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            symlink(elsewhere.path(), &path).unwrap();
+            let refused = write(directory.path(), "a: 1\n").unwrap_err();
+            assert!(refused.message.contains("symbolic link"), "{link}: {refused}");
+            assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0, "{link}");
+        }
     }
 
     #[test]

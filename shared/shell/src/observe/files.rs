@@ -1,5 +1,6 @@
 //! Reads objects from YAML and JSON files, from directories, and from a must-gather.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -119,11 +120,26 @@ impl Gathered {
 }
 
 /// Returns the YAML and JSON files below a directory in lexical order, without those in subdirectories named `skipped`.
+/// Symbolic links are followed; a directory to which several lead is read once.
 pub(crate) fn files_in(folder: &Path, skipped: &str) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
-    let mut entries: Vec<PathBuf> = fs::read_dir(folder)
-        .and_then(|entries| entries.map(|e| e.map(|e| e.path())).collect())
-        .map_err(|e| Error::unreadable(folder, e))?;
+    add_files_in(folder, skipped, &mut BTreeSet::new(), &mut files)?;
+    Ok(files)
+}
+
+/// Adds the files of a directory that is not in `seen`: symbolic links can lead to it again, also without end.
+fn add_files_in(
+    folder: &Path,
+    skipped: &str,
+    seen: &mut BTreeSet<PathBuf>,
+    files: &mut Vec<PathBuf>,
+) -> Result<(), Error> {
+    let unreadable = |e| Error::unreadable(folder, e);
+    if !seen.insert(folder.canonicalize().map_err(unreadable)?) {
+        return Ok(());
+    }
+    let mut entries: Vec<PathBuf> =
+        fs::read_dir(folder).and_then(|entries| entries.map(|e| e.map(|e| e.path())).collect()).map_err(unreadable)?;
     entries.sort();
     for entry in entries {
         let name = entry.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -131,12 +147,12 @@ pub(crate) fn files_in(folder: &Path, skipped: &str) -> Result<Vec<PathBuf>, Err
             continue;
         }
         if entry.is_dir() {
-            files.extend(files_in(&entry, skipped)?);
+            add_files_in(&entry, skipped, seen, files)?;
         } else if entry.extension().is_some_and(|e| ["yaml", "yml", "json"].iter().any(|known| e == *known)) {
             files.push(entry);
         }
     }
-    Ok(files)
+    Ok(())
 }
 
 /// Returns the catalogs of a named directory, `catalogs/NAME/`, by name.
