@@ -235,3 +235,46 @@ fn incomplete_and_hostile_directories_are_refused() {
     refused(folder.path(), &["build", "nowhere"], &["nowhere"]);
     refused(folder.path(), &["build", "bundle/manifests"], &["has no directory metadata"]);
 }
+
+#[cfg(unix)]
+#[test]
+fn an_archive_replaces_regular_files_only() {
+    use std::os::unix::fs::symlink;
+    let folder = bundle();
+    let at = folder.path();
+    let _listener = std::os::unix::net::UnixListener::bind(at.join("socket")).unwrap();
+    for (to, link) in [("missing", "dangling"), ("/dev/null", "device"), ("rose.tar", "link")] {
+        symlink(to, at.join(link)).unwrap();
+    }
+    for file in ["socket", "dangling", "device", "bundle"] {
+        refused(at, &["build", "bundle", "--archive", file], &[file, "hint: name a regular file"]);
+    }
+    assert!(at.join("dangling").is_symlink() && at.join("device").is_symlink() && at.join("socket").exists());
+    fs::write(at.join("rose.tar"), "old").unwrap();
+    done(at, &["build", "bundle", "--archive", "link"]);
+    assert!(at.join("link").is_symlink());
+    assert!(fs::metadata(at.join("rose.tar")).unwrap().len() > 1024);
+}
+
+#[test]
+fn an_image_is_unpacked_to_the_current_directory_if_it_is_empty() {
+    let folder = bundle();
+    done(folder.path(), &["build", "bundle", "--archive", "rose.tar"]);
+    let empty = folder.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    done(&empty, &["unpack", "../rose.tar", "--output-dir", "."]);
+    for (path, text) in FILES {
+        assert_eq!(fs::read_to_string(empty.join(path)).unwrap(), text);
+    }
+    assert_eq!(fs::read_dir(&empty).unwrap().count(), 3);
+    refused(folder.path(), &["unpack", "rose.tar", "--output-dir", "."], &["has other files", "hint:"]);
+}
+
+#[test]
+fn names_that_differ_in_case_only_are_refused() {
+    let folder = bundle();
+    write(&folder.path().join("bundle"), &[("manifests/Settings.yaml", FILES[1].1)]);
+    if fs::read_dir(folder.path().join("bundle/manifests")).unwrap().count() == 3 {
+        refused(folder.path(), &["build", "bundle"], &["upper and lower case", "hint: rename"]);
+    }
+}

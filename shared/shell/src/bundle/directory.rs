@@ -223,6 +223,17 @@ impl BundleDirectory {
         };
         let csvs: Vec<&String> = self.files.iter().filter(has_csv).map(|(path, _)| path).collect();
         let place = |path: &String| directory.join(path).display().to_string();
+        let mut paths = BTreeMap::new();
+        for path in self.files.keys() {
+            if let Some(other) = paths.insert(path.to_lowercase(), path) {
+                let name = other.rsplit('/').next().unwrap_or_default();
+                return Err(CliError::input(format!(
+                    "the name differs from that of {name} in upper and lower case only"
+                ))
+                .at(place(path))
+                .hint("rename one of them: file systems that ignore case keep only one"));
+            }
+        }
         match (media_type, &csvs[..]) {
             (MEDIA_TYPE, [csv, ..]) => {
                 let error =

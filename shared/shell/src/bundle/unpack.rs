@@ -1,6 +1,8 @@
 //! `kubectl olm bundle unpack`: the files of a bundle image.
 //!
-//! *Guarantee.* The directory appears complete, by a rename, or not at all. An existing directory is never changed.
+//! *Guarantee.* The directory appears complete, by a rename, or not at all. A directory that is not empty is never changed.
+//!
+//! *Caveat.* The current directory and mount points cannot be replaced: their subdirectories appear one after the other.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -55,7 +57,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     } else {
         return Err(CliError::input("the directory exists, and has other files than the image")
             .at(directory.display())
-            .hint("name another directory with --output-dir, or delete it"));
+            .hint("name an empty or a new directory with --output-dir"));
     }
     told(&content, printer)?;
     Ok(Outcome::Done)
@@ -133,13 +135,46 @@ fn has_only(directory: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<
     Ok(count == files.len())
 }
 
-/// Writes the files beside the directory, and renames them to it.
+/// Writes the files beside the directory, and renames them to it; those of a directory that cannot be replaced into it.
 fn write(directory: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
+    if let Ok(existing) = directory.canonicalize() {
+        let is_current = std::env::current_dir().is_ok_and(|current| current == existing);
+        if is_current || rename_staged(&existing, files).is_err() {
+            return fill(&existing, files);
+        }
+        return Ok(());
+    }
+    rename_staged(directory, files)
+}
+
+/// Writes the files beside the directory, and renames them to it. It must be missing or empty.
+fn rename_staged(directory: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
     let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     fs::create_dir_all(parent)?;
     let staging = tempfile::Builder::new().prefix(STAGED).tempdir_in(parent)?;
+    fs::rename(stage(staging.path(), files)?, directory)
+}
+
+/// Writes the files into an empty directory: complete, or none of them.
+fn fill(directory: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
+    let staging = tempfile::Builder::new().prefix(STAGED).tempdir_in(directory)?;
+    let content = stage(staging.path(), files)?;
+    let mut moved = Vec::new();
+    for entry in fs::read_dir(&content)? {
+        let name = entry?.file_name();
+        if let Err(e) = fs::rename(content.join(&name), directory.join(&name)) {
+            moved.iter().for_each(|name| drop(fs::remove_dir_all(directory.join(name))));
+            return Err(e);
+        }
+        moved.push(name);
+    }
+    Ok(())
+}
+
+/// Writes the files to a new directory in `staging`, and returns it.
+fn stage(staging: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<PathBuf> {
     // The temporary directory is private; this one has the usual permissions.
-    let content = staging.path().join("content");
+    let content = staging.join("content");
     fs::create_dir(&content)?;
     for (path, bytes) in files {
         let path = content.join(path);
@@ -148,6 +183,25 @@ fn write(directory: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()>
         }
         fs::write(path, bytes)?;
     }
-    // Replaces an empty directory.
-    fs::rename(&content, directory)
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_cannot_be_replaced_is_filled() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = BTreeMap::from([(PathBuf::from("manifests/rose.yaml"), b"a: 1\n".to_vec())]);
+        fill(folder.path(), &files).unwrap();
+        assert!(has_only(folder.path(), &files).unwrap());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+        let new = folder.path().join("a/b");
+        write(&new, &files).unwrap();
+        assert!(has_only(&new, &files).unwrap());
+        fs::create_dir(folder.path().join("empty")).unwrap();
+        write(&folder.path().join("empty"), &files).unwrap();
+        assert!(has_only(&folder.path().join("empty"), &files).unwrap());
+    }
 }
