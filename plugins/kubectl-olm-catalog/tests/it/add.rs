@@ -218,3 +218,20 @@ fn invalid_arguments_have_hints() {
     assert!(hint_of(&["catalog", &bundle]).contains("catalog/broken.yaml"));
     assert!(!garden.path("catalog/tulip").exists());
 }
+
+#[test]
+fn manifests_and_archives_of_images_are_refused_with_what_to_do() {
+    let garden = Garden::new();
+    fs::create_dir(garden.path("deploy")).unwrap();
+    for file in ["deploy/settings.yaml", "settings.yaml"] {
+        fs::write(garden.path(file), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n").unwrap();
+    }
+    let before = garden.all();
+    for bundle in ["deploy", "settings.yaml", "docker-archive:rose.tar"] {
+        let (code, _, err) = garden.add(&["catalog", bundle]);
+        assert_eq!(code, 2, "{bundle}: {err}");
+        assert!(err.contains("kubectl olm bundle synthesize"), "{bundle}: {err}");
+        assert_eq!(err.contains("kubectl olm bundle unpack"), bundle != "deploy", "{err}");
+    }
+    assert_eq!(garden.all(), before);
+}

@@ -195,12 +195,16 @@ fn with_required(file: File, metadata: &Metadata, synthesis: &Synthesis) -> Resu
         return Ok(file);
     }
     if metadata.lists_required() {
-        let hint = yaml(&json!({ "requiredAPIs": missing }))?;
         return Err(CliError::input("requiredAPIs lacks APIs that the operator's rules name")
             .at(&file.path)
-            .hint(format!("add to it:\n{hint}")));
+            .hint(format!("add these lines to requiredAPIs, indented as the others:\n{}", items(&missing))));
     }
     append(file, Map::from_iter([("requiredAPIs".to_owned(), missing.into())]))
+}
+
+/// Returns the items of a list in YAML, one in a line: they stay valid with the indentation of messages and of any list.
+fn items(items: &[Value]) -> String {
+    items.iter().map(|item| format!("- {item}\n")).collect()
 }
 
 /// Reads the package manifest of a directory.
@@ -237,4 +241,19 @@ fn account(
         table.row([entry.object.clone(), format!("{}:{}", entry.file, entry.line), destinations]);
     }
     printer.data(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn required_apis_of_a_hint_can_be_pasted() {
+        let api = |kind: &str| json!({ "group": "example.com", "version": "v1", "kind": kind, "resource": "x" });
+        let missing = [api("Rose"), api("Thorn"), api("yes")];
+        let error = CliError::input("missing").hint(format!("add:\n{}", items(&missing))).render();
+        let pasted: Vec<&str> = error.lines().filter(|line| line.starts_with("  - ")).collect();
+        let olm_yaml = format!("requiredAPIs:\n{}\n", pasted.join("\n"));
+        assert_eq!(olm_core::yaml::first(olm_yaml.as_bytes()).unwrap(), json!({ "requiredAPIs": missing }));
+    }
 }

@@ -53,7 +53,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let (items, paths) = items(directory)?;
     let catalog = read::index(items)?;
     whole(catalog.findings())?;
-    let bundles = Source::read_whole(&options.bundles, &options.images)?;
+    let bundles = Source::read_whole(&options.bundles, &options.images).map_err(|e| explained(e, &options.bundles))?;
     let request = Request {
         mode: options.mode,
         channels: options.channels.clone(),
@@ -115,6 +115,23 @@ fn check(options: &Options) -> Result<&Path, CliError> {
         return Err(error.hint("add the bundles one at a time"));
     }
     Ok(directory)
+}
+
+/// Returns the error about bundles that cannot be read with what can be: manifests and archives of images are mistaken for catalogs.
+fn explained(error: CliError, bundles: &[Ref]) -> CliError {
+    let has_files = bundles.iter().any(|bundle| matches!(bundle, Ref::File(_)));
+    if !has_files && !bundles.iter().any(|bundle| matches!(bundle, Ref::Directory(_))) {
+        return error;
+    }
+    let error = error.hint(
+        "name directories with manifests/ and metadata/, images, OCI layouts or catalogs; \
+         kubectl olm bundle synthesize creates a bundle from manifests",
+    );
+    if has_files {
+        error.hint("write an archive of an image to a directory with kubectl olm bundle unpack")
+    } else {
+        error
+    }
 }
 
 /// Returns the items of the catalog, and the paths of the files that findings name.
