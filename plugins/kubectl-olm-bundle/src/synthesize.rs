@@ -32,6 +32,12 @@ pub(crate) struct Arguments {
     /// Version of the operator, if the metadata do not state it
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
+    /// ClusterServiceVersion that this one replaces
+    #[arg(long, value_name = "NAME")]
+    replaces: Option<String>,
+    /// ClusterServiceVersions that updates skip
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    skips: Vec<String>,
     /// Channels of the bundle
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "stable")]
     channels: Vec<String>,
@@ -85,6 +91,8 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
         metadata: arguments.metadata,
         package: arguments.package,
         version: arguments.version,
+        replaces: arguments.replaces,
+        skips: arguments.skips,
         channels: arguments.channels,
         default_channel: arguments.default_channel,
         target: arguments.to,

@@ -203,6 +203,8 @@ pub(crate) fn answers() -> Vec<Value> {
         metadata: Some(path("tests/plain/olm.yaml")),
         package: None,
         version: None,
+        replaces: None,
+        skips: Vec::new(),
         channels: vec!["stable".to_owned()],
         default_channel: None,
         target: bundle::synthesize::Target::PlainV1,

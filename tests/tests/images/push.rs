@@ -216,6 +216,10 @@ fn images_of_layouts_and_archives_are_pushed() {
     for digest in [index.digest(), image.digest(), other.digest()] {
         assert!(registry.blob(&digest).is_file(), "{digest}");
     }
+    // An index that contains an image both directly and in another index.
+    let nested = Image::index(&[("linux/arm64", &Image::index(&[("linux/amd64", &image)])), ("linux/amd64", &image)]);
+    nested.write_layout(&at.join("nested")).unwrap();
+    assert_eq!(pushed(&at.join("nested"), "nested:1").unwrap(), nested.digest());
     // What is refused.
     let catalog = Image::catalog(&[("catalog.yaml", "c")]);
     catalog.write_layout(&at.join("catalog")).unwrap();

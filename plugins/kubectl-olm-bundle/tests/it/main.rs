@@ -65,6 +65,32 @@ fn a_cluster_service_version_and_the_account_of_its_manifests() {
 }
 
 #[test]
+fn the_upgrade_edge_of_a_version() {
+    let folder = input();
+    let edge = [
+        "synthesize",
+        "deploy",
+        "--metadata",
+        "olm.yaml",
+        "-o",
+        "json",
+        "--replaces",
+        "rose.v0.9.0",
+        "--skips",
+        "rose.v0.9.1,rose.v0.9.2",
+    ];
+    let (code, out, err) = outcome(folder.path(), &edge, "");
+    assert_eq!((code, err.as_str()), (0, ""));
+    let csv: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(csv["spec"]["replaces"], "rose.v0.9.0");
+    assert_eq!(csv["spec"]["skips"], serde_json::json!(["rose.v0.9.1", "rose.v0.9.2"]));
+    fs::write(folder.path().join("olm.yaml"), format!("{METADATA}replaces: rose.v0.8.0\n")).unwrap();
+    let (code, _, err) = outcome(folder.path(), &edge, "");
+    assert_eq!(code, 2);
+    assert!(err.contains("--replaces rose.v0.9.0 contradicts replaces rose.v0.8.0 of the file"), "{err}");
+}
+
+#[test]
 fn a_bundle_with_errors_is_not_written() {
     let folder = input();
     let faulty = format!("{MANIFESTS}---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {{name: agent}}\n");

@@ -42,6 +42,10 @@ pub struct Options {
     pub package: Option<String>,
     /// The operator's version, if there is no file with metadata.
     pub version: Option<String>,
+    /// The ClusterServiceVersion that this one replaces.
+    pub replaces: Option<String>,
+    /// The ClusterServiceVersions that updates skip.
+    pub skips: Vec<String>,
     /// The channels.
     pub channels: Vec<String>,
     /// The default channel.

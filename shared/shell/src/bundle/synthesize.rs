@@ -107,6 +107,10 @@ fn check(options: &Options) -> Result<(), CliError> {
     if let Some(channel) = options.channels.iter().find(is_odd) {
         return Err(CliError::usage(format!("{channel:?} cannot be the name of a channel")));
     }
+    if let Some(name) = options.replaces.iter().chain(&options.skips).find(|name| !is_subdomain(name)) {
+        let error = CliError::usage(format!("{name:?} cannot be the name of a ClusterServiceVersion"));
+        return Err(error.hint("--replaces and --skips take names such as rose.v1.0.0"));
+    }
     let directory = options.output_dir.as_ref().and_then(|directory| directory.canonicalize().ok());
     let is_input = |path: &PathBuf| path.canonicalize().ok().is_some_and(|path| directory.as_ref() == Some(&path));
     if options.paths.iter().any(is_input) {
@@ -117,29 +121,45 @@ fn check(options: &Options) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Returns olm.yaml with the required fields that it lacks, as far as flags state them.
+/// Returns olm.yaml with the fields that it lacks, as far as flags state them.
 fn complete(file: File, options: &Options, printer: &mut Printer) -> Result<File, CliError> {
-    let Some(version) = &options.version else { return Ok(file) };
     let fields = match olm_core::yaml::first(&file.bytes) {
         Ok(Value::Object(fields)) => fields,
         Ok(Value::Null) => Map::new(),
         // Reading the metadata reports it.
         _ => return Ok(file),
     };
-    let stated = fields.get("version").and_then(Value::as_str).unwrap_or(version);
-    if stated != version {
-        return Err(
-            CliError::usage(format!("--version {version} contradicts version {stated} of the file")).at(&file.path)
-        );
+    let skips = (!options.skips.is_empty()).then(|| json!(options.skips));
+    let flags = [
+        ("version", options.version.clone().map(Value::from)),
+        ("replaces", options.replaces.clone().map(Value::from)),
+        ("skips", skips),
+    ];
+    let flags = flags.into_iter().filter_map(|(field, value)| Some((field, value?)));
+    let mut missing = Map::new();
+    for (field, value) in flags {
+        match fields.get(field) {
+            Some(stated) if *stated != value => {
+                let message = format!("--{field} {} contradicts {field} {} of the file", plain(&value), plain(stated));
+                return Err(CliError::usage(message).at(&file.path));
+            }
+            None if field != "version" => drop(missing.insert(field.to_owned(), value)),
+            _ => {}
+        }
     }
-    let Some(package) = &options.package else { return Ok(file) };
-    let Value::Object(mut missing) = Proposal::new(package, version).olm_yaml() else { return Ok(file) };
-    missing.retain(|field, _| !fields.contains_key(field));
-    if missing.is_empty() {
-        return Ok(file);
+    if let (Some(package), Some(version)) = (&options.package, &options.version)
+        && let Value::Object(mut proposed) = Proposal::new(package, version).olm_yaml()
+    {
+        proposed.retain(|field, _| !fields.contains_key(field));
+        report_assumptions(&proposed, printer);
+        missing.extend(proposed);
     }
-    report_assumptions(&missing, printer);
-    append(file, missing)
+    if missing.is_empty() { Ok(file) } else { append(file, missing) }
+}
+
+/// Formats a value of a flag for a message.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Returns olm.yaml with further fields at its end.
@@ -185,7 +205,8 @@ fn propose(options: &Options, manifests: &[Manifest], printer: &mut Printer) -> 
                 .hint(format!("pass {other} as well, or a file with the metadata: --metadata FILE")));
         }
     };
-    Ok(Some(File::new(OLM_YAML, yaml(&proposal.olm_yaml())?.into_bytes())))
+    let file = File::new(OLM_YAML, yaml(&proposal.olm_yaml())?.into_bytes());
+    complete(file, &Options { package: None, version: None, ..options.clone() }, printer).map(Some)
 }
 
 /// Returns olm.yaml with the required APIs that it does not state, because installing the bundle does not know them.

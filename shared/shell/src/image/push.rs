@@ -1,6 +1,6 @@
 //! Pushes an image to a registry: its blobs first, then its manifests.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use bytes::Bytes;
@@ -77,6 +77,19 @@ impl Blobs for Content {
     }
 }
 
+/// Adds an image after the images of its index. `seen` bounds the recursion by the number of manifests.
+fn children_first(
+    digest: &str,
+    children: &BTreeMap<String, Vec<String>>,
+    seen: &mut BTreeSet<String>,
+    order: &mut Vec<String>,
+) {
+    if seen.insert(digest.to_owned()) {
+        children.get(digest).into_iter().flatten().for_each(|child| children_first(child, children, seen, order));
+        order.push(digest.to_owned());
+    }
+}
+
 impl Pushable {
     /// Reads a bundle image from an OCI layout or an archive, and verifies all its digests. Blocks while it reads.
     ///
@@ -95,8 +108,10 @@ impl Pushable {
 
     fn read_layout(path: &Path, name: Option<&str>, options: &Options) -> Result<Self, Error> {
         let layout = Layout::open(path, options.limits.document)?;
-        let mut waiting = vec![layout.find(name)?];
-        let (mut manifests, mut blobs, mut known) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let root = layout.find(name)?;
+        let mut waiting = vec![root.clone()];
+        let (mut manifests, mut blobs, mut known) = (BTreeMap::new(), Vec::new(), BTreeSet::new());
+        let mut children: BTreeMap<String, Vec<String>> = BTreeMap::new();
         while let Some(descriptor) = waiting.pop() {
             if !known.insert(descriptor.digest.clone()) {
                 continue;
@@ -110,9 +125,12 @@ impl Pushable {
             let stated = [&manifest.media_type, &descriptor.media_type].into_iter().find(|text| !text.is_empty());
             let default = if is_index { INDEX_TYPE } else { MANIFEST_TYPE };
             let media_type = stated.map_or(default, String::as_str);
-            manifests.push((Descriptor::new(media_type, &descriptor.digest, bytes.len() as u64), Bytes::from(bytes)));
-            if let Some(children) = manifest.manifests {
-                waiting.extend(children);
+            let described = Descriptor::new(media_type, &descriptor.digest, bytes.len() as u64);
+            manifests.insert(descriptor.digest.clone(), (described, Bytes::from(bytes)));
+            if let Some(found) = manifest.manifests {
+                let digests = found.iter().map(|child| child.digest.clone()).collect();
+                children.insert(descriptor.digest, digests);
+                waiting.extend(found);
                 continue;
             }
             if manifest.layers.len() > options.limits.layers {
@@ -128,7 +146,9 @@ impl Pushable {
             }
         }
         // Registries require that the manifests of an index exist.
-        manifests.reverse();
+        let mut order = Vec::new();
+        children_first(&root.digest, &children, &mut BTreeSet::new(), &mut order);
+        let manifests = order.iter().filter_map(|digest| manifests.remove(digest)).collect();
         Ok(Self { manifests, blobs, content: Content::Layout(layout) })
     }
 
