@@ -70,7 +70,7 @@ impl PodNetwork {
                     () = accept(listener, kubeconfig) => {}
                     _ = stopped => {}
                 }
-            })
+            });
         };
         Ok(Self { stop: Some(stop), thread: Some(std::thread::spawn(serve)) })
     }

@@ -163,7 +163,9 @@ fn fill(directory: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> 
     for entry in fs::read_dir(&content)? {
         let name = entry?.file_name();
         if let Err(e) = fs::rename(content.join(&name), directory.join(&name)) {
-            moved.iter().for_each(|name| drop(fs::remove_dir_all(directory.join(name))));
+            for name in &moved {
+                drop(fs::remove_dir_all(directory.join(name)));
+            }
             return Err(e);
         }
         moved.push(name);
