@@ -10,9 +10,11 @@ use olm_shell::cli::{CliError, name};
 use olm_shell::completion::PREFIX;
 
 /// The plugins of this release, and their descriptions in the help.
-const KNOWN: [(&str, &str); 4] = [
+const KNOWN: [(&str, &str); 6] = [
+    ("bundle", "Create, validate, build, push and unpack bundles"),
     ("catalog", "List, validate, compare, serve and edit operator catalogs"),
     ("install-plan", "List, explain, approve and wait for InstallPlans"),
+    ("operator", "Show operators, their versions and their health"),
     ("operatorgroup", "Check, compare, generate, create and delete OperatorGroups"),
     ("run", "Run OLM's controllers on a cluster, as a read-only audit, or as a simulation on files"),
 ];

@@ -6,6 +6,7 @@
 //!   explain      the effects of an InstallPlan, determined by simulation
 //!   sim          an in-memory API server, and the simulation loop
 //!   planner      selects the key to plan next
+//!   health       the state of operators, derived from the status of their objects
 //!   controllers  plans for the objects of a kind
 //!                apiroles, catalogsource, copiedcsv, csv, installplan, operator, operatorcondition, operatorgroup,
 //!                subscription
@@ -38,6 +39,7 @@ pub mod csv;
 pub mod explain;
 pub mod finding;
 pub mod go_format;
+pub mod health;
 pub mod installplan;
 pub mod lint;
 pub mod listing;

@@ -26,7 +26,7 @@ const fn layer(name: &'static str, modules: &'static [&'static str], purpose: &'
 
 /// olm-core's layers from the lowest to the highest: a module may import from lower layers and, except for controllers, from its
 /// own. Controllers do not import each other.
-const CORE: [Layer; 9] = [
+const CORE: [Layer; 10] = [
     layer(
         "foundation",
         &["api", "budget", "finding", "go_format", "listing", "settings", "structural", "version", "visible", "yaml"],
@@ -40,6 +40,7 @@ const CORE: [Layer; 9] = [
         "rules that several controllers share, and metrics",
     ),
     layer(CONTROLLERS, &[], "plans for the objects of a kind"),
+    layer("health", &["health"], "the state of operators, derived from the status of their objects"),
     layer("planner", &["planner"], "selects the key to plan next"),
     layer("sim", &["sim"], "an in-memory API server, and the simulation loop"),
     layer("explain", &["explain"], "the effects of an InstallPlan, determined by simulation"),

@@ -17,11 +17,12 @@ use serde_json::json;
 use tempfile::TempDir;
 
 /// The programs of a release.
-pub(crate) const PROGRAMS: [&str; 6] = [
+pub(crate) const PROGRAMS: [&str; 7] = [
     "kubectl-olm",
     "kubectl-olm-bundle",
     "kubectl-olm-catalog",
     "kubectl-olm-install_plan",
+    "kubectl-olm-operator",
     "kubectl-olm-operatorgroup",
     "kubectl-olm-run",
 ];

@@ -18,6 +18,7 @@ use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{CliError, Outcome, Printer, findings};
 use olm_shell::installplan::explain::{self, Asked, Form};
 use olm_shell::installplan::{list as plans, wait};
+use olm_shell::operator::list as operators;
 use olm_shell::operatorgroup::{intersect, lint};
 use olm_shell::version::{Client, HeldLease, Server};
 use olm_shell::{bundle, image, run};
@@ -68,6 +69,7 @@ fn explained(asked: Asked, policies: &[&str]) -> Value {
 
 const MARKET: &str = "tests/quickstart/catalogs/market";
 const PLANS: &str = "plugins/kubectl-olm-install_plan/tests/it/garden.yaml";
+const OPERATORS: &str = "plugins/kubectl-olm-operator/tests/it/garden.yaml";
 const GROUPS: &str = "plugins/kubectl-olm-operatorgroup/tests/it/garden.yaml";
 
 /// Returns event streams of commands: install-plan wait for a plan that waits for approval, and an audit of its cluster.
@@ -257,6 +259,13 @@ pub(crate) fn answers() -> Vec<Value> {
         pending: false,
         list: json_list(),
     };
+    let listed_operators = operators::Options {
+        source: source(OPERATORS),
+        namespaces: everywhere(),
+        names: Vec::new(),
+        blocked: false,
+        list: json_list(),
+    };
     let built = build::Options {
         directory: path("tests/quickstart/catalogs/market/bundles/tea-house.v1.0.0"),
         tag: Some("registry.example.com/tea-house:1.0.0".to_owned()),
@@ -287,6 +296,7 @@ pub(crate) fn answers() -> Vec<Value> {
         explained(Asked::Package("samovar".to_owned()), &["rbac.escalates == false && size(csvs) > 7"]),
         explained(Asked::Bundle(format!("{}/bundles/tea-house.v1.1.0", market.display())), &[]),
         answer(|printer| plans::run(&listed_plans, printer)),
+        answer(|printer| operators::run(&listed_operators, printer)),
         listed(&[]),
         listed(&["tea-house"]),
         graph(None),

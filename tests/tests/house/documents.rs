@@ -96,6 +96,47 @@ forms! {
     }
     Replacement { from: Option<String>, to: String, }
     Step { kind: String, name: String, status: String, resolving: String, }
+    /// The states of operators: operator list.
+    OperatorList { items: Vec<OperatorState>, }
+    /// The state of an operator.
+    OperatorState {
+        metadata: Metadata,
+        /// Whether there is a Subscription; otherwise the operator is a ClusterServiceVersion alone.
+        subscribed: bool,
+        /// The package of the Subscription.
+        package: Option<String>,
+        /// The channel of the Subscription; absent for the default channel.
+        channel: Option<String>,
+        /// The catalog of the Subscription, NAMESPACE/NAME.
+        catalog: Option<String>,
+        /// How InstallPlans are approved: Automatic or Manual.
+        approval: Option<String>,
+        /// The installed version.
+        installed: Option<OperatorVersion>,
+        /// The version that is being installed, or that waits for approval.
+        next: Option<OperatorVersion>,
+        /// The InstallPlan of the Subscription.
+        install_plan: Option<String>,
+        /// Healthy, Upgradable, Progressing or Blocked.
+        health: String,
+        /// Why it is not healthy: the field `reason` contains the code, the other fields depend on it.
+        reason: Option<Map<String, Value>>,
+        /// The reason as a sentence.
+        message: Option<String>,
+        /// How a user can resolve it.
+        hint: Option<String>,
+        /// The command that solves or shows the problem.
+        command: Option<String>,
+    }
+    /// A ClusterServiceVersion of an operator.
+    OperatorVersion {
+        /// Its name.
+        csv: String,
+        /// spec.version
+        version: Option<String>,
+        /// status.phase
+        phase: Option<String>,
+    }
     /// The number of completed steps.
     Steps { done: u64, all: u64, }
     /// A change that install-plan wait reports, one per line.
@@ -459,7 +500,7 @@ pub(crate) fn schemas() -> Vec<(String, Value)> {
     }
     of! {
         AuditEvent, BundleAccount, BundleImage, BundleValidation, CatalogAddition, CatalogDiff, CatalogValidation, ImageList, InstallPlanEvent, InstallPlanExplanation, InstallPlanList,
-        OperatorGroupIntersections, OperatorGroupLint, Package, PackageList, Resolution, UpdateGraph, UpdatePath, Version,
+        OperatorGroupIntersections, OperatorGroupLint, OperatorList, Package, PackageList, Resolution, UpdateGraph, UpdatePath, Version,
     }
 }
 
