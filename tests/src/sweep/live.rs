@@ -1,6 +1,7 @@
 //! Cases on a real cluster: several at once, or one after the other with all objects deleted in between.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -83,6 +84,11 @@ impl Live {
     /// Returns the state of the cluster.
     pub fn view(&self) -> &View {
         &self.view
+    }
+
+    /// Calls `run` with an administrator's kubeconfig.
+    pub fn command<T>(&mut self, run: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
+        self.engine.command(run)
     }
 
     /// Returns the controllers' log.

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use olm_core::api::object::{self, label, text};
+use olm_core::api::object::{self, label, list, text};
 use olm_core::bundle::synthesis::Format;
 use olm_tests::data::{NO_DATA, data};
 use olm_tests::plugin::binary;
@@ -16,6 +16,7 @@ use olm_tests::sweep::catalog::Bundles;
 use olm_tests::sweep::live::Live;
 use olm_tests::sweep::plain::{Project, VERSIONS};
 use olm_tests::{control_plane, skip};
+use serde_json::Value;
 
 /// Several Deployments, admission webhooks, conversion webhooks, an API of its own, permissions for everything, and a plain one.
 const PROJECTS: [&str; 6] = [
@@ -91,6 +92,18 @@ fn manifests_become_operators_that_are_upgraded_and_removed() {
         let plans = live.view().of("InstallPlan", &case.namespace).count();
         assert_eq!(plans, 2, "{}: one for each version", project.name);
     }
+    let listed = live.command(|kubeconfig| {
+        let kubeconfig = kubeconfig.to_str().unwrap();
+        Ok(run("kubectl-olm-operator", &["list", "-A", "--kubeconfig", kubeconfig, "-o", "json"]))
+    });
+    let listed: Value = serde_json::from_str(&listed.unwrap()).unwrap();
+    let states: Vec<[&str; 3]> = list(&listed, &["items"])
+        .iter()
+        .map(|item| [["package"].as_slice(), &["installed", "version"], &["health"]].map(|path| text(item, path)))
+        .collect();
+    let expected: Vec<[&str; 3]> =
+        projects.iter().map(|project| [project.name.as_str(), VERSIONS[1], "Healthy"]).collect();
+    assert_eq!(states, expected);
     live.clean(&cases).unwrap();
     let owned = [
         "Deployment",
