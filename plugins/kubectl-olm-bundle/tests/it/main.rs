@@ -150,11 +150,29 @@ fn versions_are_added_to_a_directory_of_package_manifests() {
     let package = fs::read_to_string(folder.path().join("packages/rose.package.yaml")).unwrap();
     assert_eq!(
         package,
-        "channels:\n- currentCSV: rose.v1.1.0-rc\n  name: stable\n- currentCSV: rose.v1.1.0\n  name: fast\ndefaultChannel: stable\npackageName: rose\n"
+        "channels:\n- currentCSV: rose.v1.1.0-rc\n  name: stable\n- name: fast\n  currentCSV: rose.v1.1.0\ndefaultChannel: stable\npackageName: rose\n"
     );
     for version in ["1.1.0-rc", "1.1.0"] {
         let csv = format!("packages/{version}/rose.v{version}.clusterserviceversion.yaml");
         assert!(folder.path().join(&csv).is_file(), "{csv}");
+    }
+}
+
+/// A package manifest that another tool wrote keeps its comments and its channels.
+#[test]
+fn a_foreign_package_manifest_is_edited_in_place() {
+    let folder = input();
+    let file = folder.path().join("packages/rose.package.yaml");
+    fs::create_dir(folder.path().join("packages")).unwrap();
+    let foreign = "packageName: rose\n# for everyone\nchannels:\n- name: stable\n  currentCSV: rose.v0.9.0\n- name: old\n  currentCSV: rose.v0.1.0\n";
+    fs::write(&file, foreign).unwrap();
+    let arguments =
+        ["synthesize", "deploy", "--metadata", "olm.yaml", "--to", "packagemanifests", "--output-dir", "packages"];
+    for _ in 0..2 {
+        let (code, _, err) = outcome(folder.path(), &arguments, "");
+        assert_eq!(code, 0, "{err}");
+        let expected = format!("{}defaultChannel: stable\n", foreign.replace("v0.9.0", "v1.0.0"));
+        assert_eq!(fs::read_to_string(&file).unwrap(), expected);
     }
 }
 

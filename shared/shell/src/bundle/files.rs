@@ -1,6 +1,6 @@
 //! The files of a bundle, in each of the formats in which it can be written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use olm_core::api::{hash, object};
 use olm_core::bundle::File;
@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::directory::REGISTRY_V1;
 use super::options::{Options, Target};
+use super::package_manifest::{self, PackageManifest};
 use crate::cli::CliError;
 use crate::cli::data::yaml;
 use crate::image::{
@@ -21,33 +22,43 @@ const NAME: usize = 100;
 /// The files of a bundle, by their path in its directory.
 pub(super) type Files = BTreeMap<String, String>;
 
-/// Returns the files of the bundle. `package_manifest` is the content of the package's file, if it exists.
+/// Returns the files of the bundle, and the names of those that were edited in place, with nothing left to merge. `read_package_manifest` reads the package's file, if it
+/// exists.
 pub(super) fn of_bundle(
     options: &Options,
     synthesis: &Synthesis,
     manifests: &[Manifest],
     metadata: Option<&File>,
-    package_manifest: &dyn Fn(&str) -> Result<Option<Value>, CliError>,
-) -> Result<Files, CliError> {
+    read_package_manifest: &dyn Fn(&str) -> Result<Option<PackageManifest>, CliError>,
+) -> Result<(Files, BTreeSet<String>), CliError> {
     let name = object::name(&synthesis.csv);
     let package = match &options.package {
         Some(package) => package.clone(),
         None => name.split(".v").next().unwrap_or(name).to_owned(),
     };
-    let mut files = Files::new();
+    let (mut files, mut edited) = (Files::new(), BTreeSet::new());
     match options.target {
         Target::Csv => {
             files.insert(csv_file("manifests", name), yaml(&synthesis.csv)?);
-            return Ok(files);
+            return Ok((files, edited));
         }
         Target::RegistryV1 => objects("manifests", synthesis, &mut files)?,
         Target::PackageManifests => {
             let version = object::text(&synthesis.csv, &["spec", "version"]);
             objects(version, synthesis, &mut files)?;
             let file = format!("{package}.package.yaml");
-            let known = package_manifest(&file)?;
-            files.insert(file, yaml(&channels_of(&package, name, options, known)?)?);
-            return Ok(files);
+            let known = read_package_manifest(&file)?;
+            let content = known.as_ref().map(|known| known.content.clone());
+            let wanted = package_manifest::with_channels(&package, name, options, content)?;
+            let text = match known.and_then(|known| package_manifest::edited(&known, &wanted)) {
+                Some(text) => {
+                    edited.insert(file.clone());
+                    text
+                }
+                None => yaml(&wanted)?,
+            };
+            files.insert(file, text);
+            return Ok((files, edited));
         }
         Target::PlainV1 => {
             for manifest in manifests {
@@ -78,7 +89,7 @@ pub(super) fn of_bundle(
         annotations[DEFAULT_CHANNEL_LABEL] = channel.as_str().into();
     }
     files.insert("metadata/annotations.yaml".to_owned(), yaml(&json!({ "annotations": annotations }))?);
-    Ok(files)
+    Ok((files, edited))
 }
 
 fn csv_file(directory: &str, name: &str) -> String {
@@ -92,26 +103,6 @@ fn objects(directory: &str, synthesis: &Synthesis, files: &mut Files) -> Result<
         files.insert(file_name(directory, object, files), yaml(object)?);
     }
     Ok(())
-}
-
-/// Returns the package manifest in which the channels lead to a ClusterServiceVersion; other channels stay as they are.
-fn channels_of(package: &str, csv: &str, options: &Options, known: Option<Value>) -> Result<Value, CliError> {
-    let mut manifest = known.unwrap_or_else(|| json!({ "packageName": package, "channels": [] }));
-    let refused = || CliError::input("the file is not a package manifest").at(format!("{package}.package.yaml"));
-    let channels = manifest.get_mut("channels").and_then(Value::as_array_mut).ok_or_else(refused)?;
-    for channel in &options.channels {
-        match channels.iter_mut().find(|known| object::text(known, &["name"]) == channel) {
-            Some(known) => known["currentCSV"] = csv.into(),
-            None => channels.push(json!({ "name": channel, "currentCSV": csv })),
-        }
-    }
-    let default = options.default_channel.as_ref().or_else(|| options.channels.first());
-    if let Some(default) =
-        default.filter(|_| options.default_channel.is_some() || manifest.get("defaultChannel").is_none())
-    {
-        manifest["defaultChannel"] = default.as_str().into();
-    }
-    Ok(manifest)
 }
 
 /// Returns a file name for an object that no other object of the bundle has. A name with characters that file names should not have

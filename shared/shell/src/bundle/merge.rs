@@ -4,7 +4,7 @@
 //! and where both changed the same lines nothing is written. The common ancestor of the merge is what the earlier run wrote; it is
 //! in [`STATE`], which is part of no bundle.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -35,11 +35,17 @@ pub(super) struct Merge {
 }
 
 impl Merge {
-    /// Joins the files with those of the directory. Files of earlier runs below `scope` that are not among them are removed.
+    /// Joins the files with those of the directory, except for the `edited` ones, which replace them. Files of earlier runs below `scope`
+    /// that are not among them are removed.
     ///
     /// # Errors
     /// Files cannot be read, or were changed by hand where this run changes or removes them.
-    pub(super) fn new(directory: &Path, files: Files, scope: &str) -> Result<Self, CliError> {
+    pub(super) fn new(
+        directory: &Path,
+        files: Files,
+        edited: &BTreeSet<String>,
+        scope: &str,
+    ) -> Result<Self, CliError> {
         let mut merge = Self { files: Vec::new(), state: Vec::new(), stale: Vec::new() };
         refuse_links(directory, Path::new(STATE))?;
         let mut conflicts = BTreeMap::new();
@@ -61,6 +67,7 @@ impl Merge {
             };
             let after = match text(&before)? {
                 None => new.clone(),
+                Some(_) if edited.contains(&name) => new.clone(),
                 Some(ours) => match merged(&text(&base)?.unwrap_or_default(), &ours, &new) {
                     Ok(after) => after,
                     Err(conflict) => {
@@ -222,7 +229,7 @@ mod tests {
 
     fn write(directory: &Path, text: &str) -> Result<String, CliError> {
         let mut printer = Printer::to(Vec::new(), Vec::new());
-        Merge::new(directory, files(text), "")?.write(&mut printer)?;
+        Merge::new(directory, files(text), &BTreeSet::new(), "")?.write(&mut printer)?;
         Ok(fs::read_to_string(directory.join("manifests/rose.yaml")).unwrap())
     }
 
@@ -245,14 +252,14 @@ mod tests {
         let one = Files::from([("manifests/a.yaml".to_owned(), "a: 1\n".to_owned())]);
         let mut printer = Printer::to(Vec::new(), Vec::new());
         let stale = directory.path().join("manifests/b.yaml");
-        Merge::new(directory.path(), both.clone(), "").unwrap().write(&mut printer).unwrap();
-        Merge::new(directory.path(), one.clone(), "").unwrap().write(&mut printer).unwrap();
+        Merge::new(directory.path(), both.clone(), &BTreeSet::new(), "").unwrap().write(&mut printer).unwrap();
+        Merge::new(directory.path(), one.clone(), &BTreeSet::new(), "").unwrap().write(&mut printer).unwrap();
         assert!(!stale.exists());
-        Merge::new(directory.path(), both, "").unwrap().write(&mut printer).unwrap();
-        Merge::new(directory.path(), one.clone(), "other/").unwrap().write(&mut printer).unwrap();
+        Merge::new(directory.path(), both, &BTreeSet::new(), "").unwrap().write(&mut printer).unwrap();
+        Merge::new(directory.path(), one.clone(), &BTreeSet::new(), "other/").unwrap().write(&mut printer).unwrap();
         assert!(stale.exists(), "out of scope");
         fs::write(&stale, "a: 2\n").unwrap();
-        let refused = Merge::new(directory.path(), one, "").map(|_| ()).unwrap_err();
+        let refused = Merge::new(directory.path(), one, &BTreeSet::new(), "").map(|_| ()).unwrap_err();
         assert!(refused.message.contains("no longer generated"), "{refused}");
         assert!(stale.exists());
     }

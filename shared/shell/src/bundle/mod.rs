@@ -5,6 +5,7 @@
 //!     input        reads the manifests and olm.yaml      ─ questions    asks for what olm.yaml does not state
 //!     known_apis   the APIs of a cluster and of catalogs
 //!     files        the files of a bundle, in each format ─ merge        joins them with what was changed by hand
+//!     package_manifest   edits the package's file of a directory of package manifests
 //!   build        a bundle directory --directory, image::build--> an OCI layout, an archive, a registry
 //!   push         an OCI layout, an archive --image::push--> a registry
 //!   unpack       an image --image::pull--> a bundle directory
@@ -19,6 +20,7 @@ mod input;
 mod known_apis;
 mod merge;
 mod options;
+mod package_manifest;
 pub mod push;
 mod questions;
 mod registries;

@@ -12,10 +12,11 @@ use olm_core::finding::{Finding, Severity};
 use olm_core::version::Version;
 use serde_json::{Map, Value, json};
 
-use super::files::{self, Files};
+use super::files;
 use super::input::Input;
 use super::merge::Merge;
 pub use super::options::{Options, Target};
+use super::package_manifest::PackageManifest;
 use super::{known_apis, questions};
 use crate::cli::data::yaml;
 use crate::cli::flags::DataFormat;
@@ -70,13 +71,14 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
                     other => other,
                 };
                 let package_manifest = |name: &str| package_manifest(&directory.join(name));
-                let files =
+                let (files, edited) =
                     files::of_bundle(options, &synthesis, &manifests, metadata_file.as_ref(), &package_manifest)?;
                 let version = object::text(&synthesis.csv, &["spec", "version"]);
                 // A directory of package manifests has other versions, too.
                 let scope =
                     if options.target == Target::PackageManifests { format!("{version}/") } else { String::new() };
-                write(directory, files, &scope, options.dry_run, printer)?;
+                let merge = Merge::new(directory, files, &edited, &scope)?;
+                if options.dry_run { merge.print(printer)? } else { merge.write(printer)? }
             }
             None if options.target == Target::Csv => match options.format {
                 DataFormat::Json => printer.json(&synthesis.csv)?,
@@ -229,19 +231,14 @@ fn items(items: &[Value]) -> String {
 }
 
 /// Reads the package manifest of a directory.
-fn package_manifest(path: &Path) -> Result<Option<Value>, CliError> {
+fn package_manifest(path: &Path) -> Result<Option<PackageManifest>, CliError> {
     let bytes = replace::read(path).map_err(|e| CliError::from(e).at(path.display()))?;
     let parse = |bytes: Vec<u8>| {
-        olm_core::yaml::first(&bytes)
-            .map_err(|e| CliError::input(e.message).at(format_args!("{}:{}", path.display(), e.line)))
+        let content = olm_core::yaml::first(&bytes)
+            .map_err(|e| CliError::input(e.message).at(format_args!("{}:{}", path.display(), e.line)))?;
+        Ok(PackageManifest { text: String::from_utf8_lossy(&bytes).into_owned(), content })
     };
     bytes.map(parse).transpose()
-}
-
-/// Writes the files, or prints what would change.
-fn write(directory: &Path, files: Files, scope: &str, dry_run: bool, printer: &mut Printer) -> Result<(), CliError> {
-    let merge = Merge::new(directory, files, scope)?;
-    if dry_run { merge.print(printer) } else { merge.write(printer) }
 }
 
 /// Prints where each object went.
