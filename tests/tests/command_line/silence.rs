@@ -13,7 +13,7 @@ use crate::lists::{help, sub_commands};
 use crate::{Home, PROGRAMS, kubeconfig, said};
 
 /// A command line of each command that connects to an API server. `DIR` is a catalog, `PORT` a free port.
-const COMMANDS: [(&str, &str); 21] = [
+const COMMANDS: [(&str, &str); 22] = [
     ("kubectl-olm-bundle", "synthesize DIR --insecure-skip-tls-verify"),
     ("kubectl-olm-bundle", "unpack example.com/tea:1 --pull-secret tea"),
     ("kubectl-olm", "version"),
@@ -29,6 +29,7 @@ const COMMANDS: [(&str, &str); 21] = [
     ("kubectl-olm-install_plan", "explain"),
     ("kubectl-olm-install_plan", "list"),
     ("kubectl-olm-install_plan", "wait plan --timeout 0"),
+    ("kubectl-olm-operator", "list"),
     ("kubectl-olm-operatorgroup", "compile --package tea"),
     ("kubectl-olm-operatorgroup", "create --yes"),
     ("kubectl-olm-operatorgroup", "delete --yes"),
