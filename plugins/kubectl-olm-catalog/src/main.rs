@@ -1,6 +1,7 @@
 //! `kubectl olm catalog`: parses the arguments and calls [`olm_shell::catalog`].
 
 mod add;
+mod describe;
 mod diff;
 mod graph;
 mod list;
@@ -15,7 +16,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use olm_shell::program;
 
-/// List, validate, compare, serve and edit operator catalogs.
+/// List, describe, validate, compare, serve and edit operator catalogs.
 ///
 /// A REF is one of: a directory of catalog files or of one bundle, a file of catalog blobs, a template, an archive
 /// (.tar, .tar.gz, .tar.zst) of a directory, an image, an OCI layout, - for standard input, a CatalogSource of the
@@ -33,6 +34,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Add(Box<add::Arguments>),
+    Describe(describe::Arguments),
     Diff(Box<diff::Arguments>),
     Graph(graph::Arguments),
     List(list::Arguments),
@@ -45,6 +47,7 @@ enum Command {
 fn main() -> ExitCode {
     program::main(|arguments: Arguments, printer| match arguments.command {
         Command::Add(arguments) => add::run(*arguments, printer),
+        Command::Describe(arguments) => describe::run(arguments, printer),
         Command::Diff(arguments) => diff::run(*arguments, printer),
         Command::Graph(arguments) => graph::run(arguments, printer),
         Command::List(arguments) => list::run(arguments, printer),

@@ -10,8 +10,8 @@
 //!   controllers  plans for the objects of a kind
 //!                apiroles, catalogsource, copiedcsv, csv, installplan, operator, operatorcondition, operatorgroup,
 //!                subscription
-//!   rules        rules that several controllers share, and metrics
-//!                membership, metrics, rbac, resolver, unpack
+//!   rules        rules that several controllers share, metrics, and PackageManifests
+//!                membership, metrics, packages, rbac, resolver, unpack
 //!   state        decisions as values; the known state of the cluster
 //!                plan, world
 //!   content      what catalogs and bundles contain
@@ -48,6 +48,7 @@ pub mod metrics;
 pub mod operator;
 pub mod operatorcondition;
 pub mod operatorgroup;
+pub mod packages;
 pub mod plan;
 pub mod planner;
 pub mod rbac;

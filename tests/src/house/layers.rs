@@ -36,8 +36,8 @@ const CORE: [Layer; 10] = [
     layer("state", &["plan", "world"], "decisions as values; the known state of the cluster"),
     layer(
         "rules",
-        &["membership", "metrics", "rbac", "resolver", "unpack"],
-        "rules that several controllers share, and metrics",
+        &["membership", "metrics", "packages", "rbac", "resolver", "unpack"],
+        "rules that several controllers share, metrics, and PackageManifests",
     ),
     layer(CONTROLLERS, &[], "plans for the objects of a kind"),
     layer("health", &["health"], "the state of operators, derived from the status of their objects"),

@@ -13,10 +13,11 @@ use crate::lists::{help, sub_commands};
 use crate::{Home, PROGRAMS, kubeconfig, said};
 
 /// A command line of each command that connects to an API server. `DIR` is a catalog, `PORT` a free port.
-const COMMANDS: [(&str, &str); 22] = [
+const COMMANDS: [(&str, &str); 23] = [
     ("kubectl-olm-bundle", "synthesize DIR --insecure-skip-tls-verify"),
     ("kubectl-olm-bundle", "unpack example.com/tea:1 --pull-secret tea"),
     ("kubectl-olm", "version"),
+    ("kubectl-olm-catalog", "describe tea catalogsource/a/b"),
     ("kubectl-olm-catalog", "diff catalogsource/a/b DIR"),
     ("kubectl-olm-catalog", "graph tea catalogsource/a/b"),
     ("kubectl-olm-catalog", "list"),

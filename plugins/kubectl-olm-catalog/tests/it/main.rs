@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod add;
+mod describe;
 mod diff;
 mod graph;
 #[cfg(target_os = "linux")]
@@ -63,7 +64,7 @@ fn roses(lines: &[&str]) -> String {
 
 #[test]
 fn the_help_tree() {
-    let verbs = ["add", "diff", "graph", "list", "render", "resolve", "serve", "validate"];
+    let verbs = ["add", "describe", "diff", "graph", "list", "render", "resolve", "serve", "validate"];
     let pages: Vec<Vec<&str>> = [vec!["--help"]].into_iter().chain(verbs.map(|verb| vec![verb, "--help"])).collect();
     let tree: Vec<String> = pages
         .iter()

@@ -313,6 +313,15 @@ impl World {
         })
     }
 
+    /// Returns the catalogs whose state is known, by namespace and name.
+    pub fn catalogs(&self) -> impl Iterator<Item = (&str, &str, &CatalogFact)> {
+        let first = FactKey::Catalog(String::new(), String::new());
+        self.facts.range(first..).map_while(|(key, fact)| match (key, fact) {
+            (FactKey::Catalog(namespace, name), Fact::Catalog(fact)) => Some((namespace.as_str(), name.as_str(), fact)),
+            _ => None,
+        })
+    }
+
     /// Returns whether the image of a bundle is being pulled.
     pub fn is_unpacking(&self) -> bool {
         self.facts.values().any(|fact| matches!(fact, Fact::Bundle(unpacking) if unpacking.running))

@@ -8,6 +8,7 @@ use futures::future::join_all;
 use jiff::Timestamp;
 use olm_core::api::status::Status;
 use olm_core::api::{kinds, object};
+use olm_core::packages::CatalogInfo;
 use olm_core::world::Unreadable;
 use serde_json::{Value, json};
 
@@ -64,18 +65,26 @@ impl fmt::Display for Named {
 /// Reads the content of a CatalogSource.
 pub(super) fn read(named: &Named, images: &image::Options) -> Result<Fetched, CliError> {
     block_on(async {
-        let (api, namespace) = connect_in(&named.cluster, named.namespace.as_deref()).await?;
-        let target = kinds::CATALOG_SOURCE.object(&namespace, &named.name);
-        let found = api.get(&target).await.map_err(|status| refused("get", &namespace, status))?;
-        let source = found.ok_or_else(|| {
-            CliError::new(
-                ErrorKind::Api,
-                format!("there is no CatalogSource {:?} in namespace {namespace}", named.name),
-            )
-            .hint("kubectl olm catalog list -A lists all CatalogSources; write one as catalogsource/NAMESPACE/NAME")
-        })?;
+        let (api, source) = get(named).await?;
         Ok(fetch_catalog::fetch(&api, images, &source).await?)
     })
+}
+
+/// Reads a CatalogSource without its content.
+pub(super) fn info(named: &Named) -> Result<CatalogInfo, CliError> {
+    block_on(async { get(named).await.map(|(_, source)| CatalogInfo::from_source(&source)) })
+}
+
+/// Returns a CatalogSource, and a client of its cluster.
+async fn get(named: &Named) -> Result<(Api, Value), CliError> {
+    let (api, namespace) = connect_in(&named.cluster, named.namespace.as_deref()).await?;
+    let target = kinds::CATALOG_SOURCE.object(&namespace, &named.name);
+    let found = api.get(&target).await.map_err(|status| refused("get", &namespace, status))?;
+    let source = found.ok_or_else(|| {
+        CliError::new(ErrorKind::Api, format!("there is no CatalogSource {:?} in namespace {namespace}", named.name))
+            .hint("kubectl olm catalog list -A lists all CatalogSources; write one as catalogsource/NAMESPACE/NAME")
+    })?;
+    Ok((api, source))
 }
 
 fn refused(verb: &'static str, namespace: &str, status: Status) -> RequestError {

@@ -7,6 +7,7 @@
 //!     render     prints its blobs, or a part of them
 //!     serve      serves it over gRPC, and reloads it on changes
 //!     list       lists its packages, channels and versions
+//!     describe   describes its packages, as PackageManifests
 //!     resolve    prints what OLM would choose from it, and why
 //!     graph      prints its upgrade graphs
 //!     diff       compares it with another catalog, and reports stranded versions
@@ -16,6 +17,7 @@
 
 pub mod add;
 pub mod catalog_sources;
+pub mod describe;
 pub mod diff;
 pub mod graph;
 mod installed;
