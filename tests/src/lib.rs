@@ -8,6 +8,7 @@ pub mod fuzz;
 pub mod hostile;
 pub mod house;
 pub mod images;
+pub mod krew;
 pub mod plugin;
 pub mod registry;
 pub mod scenario;

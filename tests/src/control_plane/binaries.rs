@@ -1,6 +1,7 @@
 //! The binaries of the control plane: those in the folder that `KUBEBUILDER_ASSETS` names, or those built from the Go modules
 //! under `tests/control-plane`, once into `target/control-plane/bin` and again when a module changes. The registry of the tests
-//! is built in the same way, from `tests/registry` into `target/registry/bin`.
+//! and krew are built in the same way, from `tests/registry` into `target/registry/bin` and from `tests/krew` into
+//! `target/krew-tools/bin`.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -58,6 +59,28 @@ const REGISTRY: Set = Set {
     takes: "two minutes on two cores",
     otherwise: "set OLM_TEST_REGISTRY=skip to skip these tests",
 };
+
+const KREW: Set = Set {
+    // `target/krew` is for releases.
+    name: "krew-tools",
+    source: "",
+    modules: &[Module {
+        name: "krew",
+        path: "sigs.k8s.io/krew",
+        go_mod: include_str!("../../krew/go.mod"),
+        output: "",
+        version_variables: &[],
+    }],
+    binaries: &["krew", "validate-krew-manifest"],
+    files: &[],
+    takes: "half a minute on two cores",
+    otherwise: "set OLM_TEST_KREW=skip to skip these tests",
+};
+
+/// Returns the path of a binary of krew, and builds it if necessary.
+pub(crate) fn krew(name: &str) -> Result<PathBuf> {
+    Ok(build(&KREW, "go")?.join(name))
+}
 
 /// Returns the path of the registry's binary, and builds it if necessary.
 pub(crate) fn registry() -> Result<PathBuf> {
@@ -247,7 +270,7 @@ mod tests {
 
     #[test]
     fn versions_come_from_the_modules() {
-        for module in MODULES.iter().chain(REGISTRY.modules) {
+        for module in MODULES.iter().chain(REGISTRY.modules).chain(KREW.modules) {
             let version = module.version().unwrap();
             assert_eq!(version.split('.').count(), 3, "{}: {version}", module.name);
         }
