@@ -8,6 +8,7 @@
 //!    ├ words      forbidden text, and documentation of commands that do not exist
 //!    ├ vocabulary plain English in comments and Markdown
 //!    ├ citations  cited documents, headings and files exist
+//!    ├ workflows  workflows are valid, and call files that exist
 //!    └ generated  generated files are up to date
 //!   descriptions  useful descriptions for `kubectl explain` of OLM's kinds
 //! ```
@@ -24,6 +25,7 @@ pub mod sources;
 mod tests;
 pub mod vocabulary;
 pub mod words;
+pub mod workflows;
 
 use std::fmt;
 use std::path::PathBuf;

@@ -14,7 +14,7 @@ use std::process::Command;
 use olm_core::api::crd::generate::generate;
 use olm_tests::house::sources::{self, Source};
 use olm_tests::house::{
-    Finding, citations, descriptions, generated, krew, layers, manifests, purity, vocabulary, words,
+    Finding, citations, descriptions, generated, krew, layers, manifests, purity, vocabulary, words, workflows,
 };
 
 #[track_caller]
@@ -105,6 +105,11 @@ fn citations_exist() {
 #[test]
 fn comments_and_documents_are_in_plain_english() {
     holds(&vocabulary::dialect().unwrap());
+}
+
+#[test]
+fn workflows_are_valid_and_call_existing_files() {
+    holds(&workflows::wrong().unwrap());
 }
 
 #[test]
