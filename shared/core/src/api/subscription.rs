@@ -49,6 +49,8 @@ pub mod condition_type {
     pub const INSTALL_PLAN_PENDING: &str = "InstallPlanPending";
     /// The InstallPlan failed.
     pub const INSTALL_PLAN_FAILED: &str = "InstallPlanFailed";
+    /// The catalog is a directory that the controllers read: there is no CatalogSource.
+    pub const CATALOG_DIRECTORY: &str = "CatalogDirectory";
     /// The package is deprecated.
     pub const PACKAGE_DEPRECATED: &str = "PackageDeprecated";
     /// The channel is deprecated.

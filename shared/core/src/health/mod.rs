@@ -302,6 +302,7 @@ fn catalog(world: &Reader<'_>, scope: Scope<'_>, subscription: Subscription<'_>)
     match world.json(&kind::CATALOG_SOURCE, namespace, name) {
         // A catalog that is served from a directory has no CatalogSource.
         None if world.catalog(namespace, name).is_some() || !scope.knows_catalogs => None,
+        None if Conditions::new(subscription.json).is_true(condition_type::CATALOG_DIRECTORY) => None,
         None => Some(Reason::Missing {
             object: format!("Subscription {}/{}", subscription.namespace(), subscription.name()),
             needs: format!("CatalogSource {namespace}/{name}"),

@@ -10,7 +10,7 @@ use crate::api::subscription::Subscription;
 use crate::visible::word;
 
 /// The condition's type.
-pub(super) const CONDITION: &str = "CatalogDirectory";
+pub(super) use crate::api::subscription::condition_type::CATALOG_DIRECTORY as CONDITION;
 
 /// Returns whether a Subscription records that its current catalog is a directory.
 pub(super) fn is_noted(subscription: &Value) -> bool {
