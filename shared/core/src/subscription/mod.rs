@@ -9,6 +9,7 @@
 //!   install             resolution -> InstallPlan, and Subscriptions -> the InstallPlan that was created for them
 //!   user_plans          InstallPlans that users create, naming ClusterServiceVersions
 //!   resolution_input    the inputs of a resolution, for commands that only show what would be installed
+//!   selection           catalog, channel and version for a new Subscription
 //! ```
 //!
 //! The key is a namespace, because a resolution covers all of its Subscriptions, and every field of a status has one
@@ -21,6 +22,7 @@ mod directory;
 mod install;
 mod installed;
 mod resolution_input;
+pub mod selection;
 mod status;
 #[cfg(test)]
 mod tests;

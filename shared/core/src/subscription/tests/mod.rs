@@ -1,6 +1,7 @@
 //! Subscriptions from creation to installation, in simulation, and single plans where a simulation is not specific enough.
 
 mod directory;
+mod selection;
 mod unpack;
 mod user_plans;
 mod worlds;
