@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::cluster_copy::{BEFORE, CATALOG, ClusterCopy, reference};
 use super::simulated_plan::{self, Offered, SimulatedPlan};
 use super::{
-    Asks, Cluster, Error, Explanation, Subject, bundles, crds, csvs, deprecations, dry_run, hidden, images,
+    Asks, Cluster, Error, Explanation, Next, Subject, bundles, crds, csvs, deprecations, dry_run, hidden, images,
     irreversible, objects, permissions, unserved_kinds, verdict, webhooks,
 };
 use crate::api::kinds::OLM;
@@ -20,6 +20,9 @@ use crate::installplan::summary;
 use crate::settings::Settings;
 use crate::sim::{Patch, Simulation};
 use crate::version::{self, Range};
+
+/// The maximum number of plans that [`Explainer::following`] simulates: more than any published channel has upgrades.
+const LONGEST_PATH: usize = 100;
 
 /// Explains plans of one cluster. Creating an explainer costs as much as explaining one plan.
 pub struct Explainer {
@@ -73,6 +76,15 @@ impl Explainer {
             writes: dry_run::writes(&simulated, &explanation),
         };
         Ok((explanation, asks))
+    }
+
+    /// Returns the plans that would follow the subject's plan if each were approved, in order.
+    ///
+    /// # Errors
+    /// As [`Self::explain`].
+    pub fn following(&self, subject: &Subject) -> Result<Vec<Next>, Error> {
+        let simulated = self.simulate(subject)?;
+        Ok(simulated_plan::following(&simulated, &self.copy, LONGEST_PATH, true))
     }
 
     pub(super) fn simulate(&self, subject: &Subject) -> Result<SimulatedPlan, Error> {

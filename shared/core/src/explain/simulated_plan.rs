@@ -254,6 +254,11 @@ fn approve(simulation: &mut Simulation, namespace: &str, plan: &str) {
 
 /// Returns the plans that follow this one, until one needs approval.
 pub(super) fn afterwards(simulated: &SimulatedPlan, copy: &ClusterCopy) -> Vec<Next> {
+    following(simulated, copy, LOOKED_AHEAD, false)
+}
+
+/// Returns the plans that follow this one; with `approved`, as if each that needs approval were approved.
+pub(super) fn following(simulated: &SimulatedPlan, copy: &ClusterCopy, most: usize, approved: bool) -> Vec<Next> {
     if simulated.phase() != "Complete" {
         return Vec::new();
     }
@@ -266,7 +271,7 @@ pub(super) fn afterwards(simulated: &SimulatedPlan, copy: &ClusterCopy) -> Vec<N
         copy.approvals.get(&key).is_some_and(|approval| approval == "Manual")
     });
     let mut next = Vec::new();
-    while next.len() < LOOKED_AHEAD {
+    while next.len() < most {
         let plans = simulation.api().list(OLM, "InstallPlan", Some(&simulated.namespace));
         let new = plans.filter(|plan| !visited.contains(object::name(plan))).map(|plan| {
             let csvs = InstallPlan::new(plan).csv_names();
@@ -276,7 +281,7 @@ pub(super) fn afterwards(simulated: &SimulatedPlan, copy: &ClusterCopy) -> Vec<N
         let Some((name, plan)) = new.collect::<Vec<_>>().into_iter().next() else { break };
         next.push(plan);
         visited.insert(name.clone());
-        if manual {
+        if manual && !approved {
             break;
         }
         approve(&mut simulation, &simulated.namespace, &name);
