@@ -52,6 +52,7 @@ pub mod packages;
 pub mod plan;
 pub mod planner;
 pub mod rbac;
+pub mod removal;
 pub mod resolver;
 pub mod settings;
 pub mod sim;

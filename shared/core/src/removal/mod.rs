@@ -1,0 +1,272 @@
+//! Decides what the removal of an operator deletes, what it keeps, and who else needs it.
+//!
+//! ```text
+//!   World --operator--> Subscription, ClusterServiceVersions (installed, replaced and failed ones)
+//!                          |
+//!     other ClusterServiceVersions --> dependents, and for each CustomResourceDefinition: delete, or keep and why
+//! ```
+//!
+//! *Guarantees*: a CustomResourceDefinition that the operator only requires is never deleted, nor one that another operator
+//! owns or requires. What could not be read counts as needed.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::api::cluster_service_version::Csv;
+use crate::api::labels;
+use crate::api::object::{self, ObjectRef};
+use crate::api::subscription::Subscription;
+use crate::listing::listed;
+use crate::membership;
+use crate::operatorgroup::create_delete::Origin;
+use crate::operatorgroup::intersection;
+use crate::world::{Reader, kind};
+
+/// What to remove.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'r> {
+    /// The namespace of the operator.
+    pub namespace: &'r str,
+    /// The name of its Subscription, its package, or its ClusterServiceVersion.
+    pub name: &'r str,
+    /// Whether its CustomResourceDefinitions, and with them all custom resources, are deleted.
+    pub delete_crds: bool,
+    /// Whether the ClusterServiceVersions and Subscriptions of all namespaces were read.
+    pub knows_all: bool,
+}
+
+/// A CustomResourceDefinition that the operator owns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnedCrd {
+    /// Its name.
+    pub name: String,
+    /// Why it is kept; `None` if it is deleted.
+    pub kept: Option<String>,
+    /// The other ClusterServiceVersions that own it, `NAMESPACE/NAME`.
+    pub other_owners: Vec<String>,
+    /// Whether its conversion webhook is a Service in the namespace of the operator, which is removed with it.
+    pub loses_conversion: bool,
+}
+
+/// What a removal does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Removal {
+    /// The namespace of the operator.
+    pub namespace: String,
+    /// Its package; empty if it has no Subscription.
+    pub package: String,
+    /// The Subscription.
+    pub subscription: Option<ObjectRef>,
+    /// Its ClusterServiceVersions, the newest first.
+    pub csvs: Vec<ObjectRef>,
+    /// Its CustomResourceDefinitions.
+    pub crds: Vec<OwnedCrd>,
+    /// Names of APIServices that serve its APIs.
+    pub api_services: Vec<String>,
+    /// The ClusterServiceVersions that require its APIs, `NAMESPACE/NAME`.
+    pub dependents: Vec<String>,
+    /// The Subscriptions of the namespace that OLM created for its dependencies, and that nothing else requires.
+    pub dependencies: Vec<String>,
+    /// The OperatorGroup, if kubectl-olm compiled it and it has no other members.
+    pub group: Option<ObjectRef>,
+}
+
+impl Removal {
+    /// Returns whether nothing of the operator exists.
+    pub fn is_empty(&self) -> bool {
+        self.subscription.is_none() && self.csvs.is_empty() && self.crds.is_empty()
+    }
+}
+
+/// Decides what a removal does.
+pub fn plan(world: &Reader<'_>, request: Request<'_>) -> Removal {
+    let Request { namespace, name, .. } = request;
+    let subscription = subscription(world, namespace, name);
+    let package = subscription.map(|json| Subscription::new(json).package().to_owned()).unwrap_or_default();
+    let csvs = own_csvs(world, request, subscription, &package);
+    let names: BTreeSet<&str> = csvs.iter().map(|csv| csv.name()).collect();
+    let is_own = |csv: &Csv<'_>| csv.namespace() == namespace && names.contains(csv.name());
+    let all = world.all(&kind::CLUSTER_SERVICE_VERSION).map(|object| Csv::new(object.json()));
+    let others: Vec<Csv<'_>> = all.filter(|csv| !csv.is_copy() && !is_own(csv)).collect();
+    let owned = owned_crds(world, &csvs, request, &package);
+    let api_services: BTreeSet<String> = csvs.iter().flat_map(|csv| api_services(*csv)).collect();
+    let others_serve: BTreeSet<String> = others.iter().flat_map(|csv| api_services_of(*csv)).collect();
+    // Operators in namespaces that this one does not watch use another one.
+    let watched: BTreeSet<String> = membership::groups(world, namespace)
+        .into_iter()
+        .flat_map(|group| intersection::targets(world, group))
+        .collect();
+    let is_served = |csv: &&Csv<'_>| {
+        let of = csv.namespace();
+        (watched.contains("") || watched.contains(of) || of == namespace)
+            && !others
+                .iter()
+                .any(|other| other.namespace() == of && other.owned_crd_names().any(|crd| requires(**csv, crd)))
+    };
+    let served: Vec<Csv<'_>> = others.iter().filter(is_served).copied().collect();
+    let dependents = served.iter().filter(|csv| requires_any(**csv, &owned, &api_services)).map(|csv| label(*csv));
+    Removal {
+        namespace: namespace.to_owned(),
+        dependents: dependents.collect(),
+        dependencies: dependencies(world, namespace, &csvs, &others, &watched),
+        group: group(world, namespace, &names),
+        crds: owned.into_iter().map(|name| crd(world, name, &others, request)).collect(),
+        api_services: api_services.difference(&others_serve).cloned().collect(),
+        subscription: subscription.map(ObjectRef::from_object),
+        csvs: csvs.iter().map(|csv| ObjectRef::from_object(csv.json)).collect(),
+        package,
+    }
+}
+
+fn api_services_of(csv: Csv<'_>) -> Vec<String> {
+    api_services(csv).collect()
+}
+
+/// Returns the names of the APIServices that a ClusterServiceVersion owns.
+fn api_services(csv: Csv<'_>) -> impl Iterator<Item = String> {
+    let name = |api: &Value| format!("{}.{}", object::text(api, &["version"]), object::text(api, &["group"]));
+    csv.owned_api_services().iter().map(name)
+}
+
+fn label(csv: Csv<'_>) -> String {
+    format!("{}/{}", csv.namespace(), csv.name())
+}
+
+fn subscription<'w>(world: &Reader<'w>, namespace: &str, name: &str) -> Option<&'w Value> {
+    let mut all = world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|object| object.json());
+    let is_it = |subscription: &&Value| {
+        let subscription = Subscription::new(subscription);
+        [subscription.package(), subscription.installed_csv(), subscription.current_csv()].contains(&name)
+    };
+    world.json(&kind::SUBSCRIPTION, namespace, name).or_else(|| all.find(is_it))
+}
+
+/// Returns the ClusterServiceVersions of the operator: those that the Subscription names, those that replace each other, and
+/// those with the label of the package, which outlives the Subscription.
+fn own_csvs<'w>(
+    world: &Reader<'w>,
+    request: Request<'_>,
+    subscription: Option<&'w Value>,
+    package: &str,
+) -> Vec<Csv<'w>> {
+    let Request { namespace, name, .. } = request;
+    let all = world.in_namespace(&kind::CLUSTER_SERVICE_VERSION, namespace).map(|object| Csv::new(object.json()));
+    let all: Vec<Csv<'_>> = all.filter(|csv| !csv.is_copy()).collect();
+    let mut names: BTreeSet<&str> = BTreeSet::from([name]);
+    if let Some(subscription) = subscription.map(Subscription::new) {
+        names.extend([subscription.installed_csv(), subscription.current_csv()]);
+    }
+    // Another Subscription's operator is not part of it, even if it has the same package.
+    let of_others = world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|object| object.json());
+    let of_others = of_others.filter(|other| subscription.is_none_or(|own| object::name(own) != object::name(other)));
+    let of_others: BTreeSet<&str> =
+        of_others.map(Subscription::new).flat_map(|other| [other.installed_csv(), other.current_csv()]).collect();
+    let key = component(if package.is_empty() { name } else { package }, namespace);
+    names.extend(all.iter().filter(|csv| object::label(csv.json, &key).is_some()).map(|csv| csv.name()));
+    names.remove("");
+    // Those that it replaces, until they are deleted.
+    loop {
+        let replaced = all.iter().filter(|csv| names.contains(csv.name())).map(|csv| csv.replaces());
+        let replaced: Vec<&str> = replaced.filter(|old| all.iter().any(|csv| csv.name() == *old)).collect();
+        let known = names.len();
+        names.extend(replaced);
+        if names.len() == known {
+            break;
+        }
+    }
+    let is_own = |csv: &Csv<'_>| names.contains(csv.name()) && !of_others.contains(csv.name());
+    all.into_iter().filter(is_own).collect()
+}
+
+/// Returns the key of the label that marks the components of an operator (olm-behaviour/processes.md#labels).
+fn component(package: &str, namespace: &str) -> String {
+    format!("{}{package}.{namespace}", labels::COMPONENT)
+}
+
+/// Returns the names of the CustomResourceDefinitions that the operator owns. Without a ClusterServiceVersion they are those
+/// with the label of the package that no ClusterServiceVersion owns: an earlier removal left them.
+fn owned_crds(world: &Reader<'_>, csvs: &[Csv<'_>], request: Request<'_>, package: &str) -> BTreeSet<String> {
+    if !csvs.is_empty() || !request.delete_crds {
+        return csvs.iter().flat_map(|csv| csv.owned_crd_names()).map(str::to_owned).collect();
+    }
+    let key = component(if package.is_empty() { request.name } else { package }, request.namespace);
+    let crds = world.all(&kind::CUSTOM_RESOURCE_DEFINITION).map(|object| object.json());
+    crds.filter(|crd| object::label(crd, &key).is_some()).map(|crd| object::name(crd).to_owned()).collect()
+}
+
+fn requires(csv: Csv<'_>, crd: &str) -> bool {
+    csv.required_crds().iter().any(|required| object::text(required, &["name"]) == crd)
+}
+
+fn requires_any(csv: Csv<'_>, crds: &BTreeSet<String>, api_services: &BTreeSet<String>) -> bool {
+    let required = csv.required_api_services().iter();
+    let mut names =
+        required.map(|api| format!("{}.{}", object::text(api, &["version"]), object::text(api, &["group"])));
+    crds.iter().any(|crd| requires(csv, crd)) || names.any(|name| api_services.contains(&name))
+}
+
+/// Decides on a CustomResourceDefinition.
+fn crd(world: &Reader<'_>, name: String, others: &[Csv<'_>], request: Request<'_>) -> OwnedCrd {
+    let owners = others.iter().filter(|csv| csv.owned_crd_names().any(|owned| owned == name));
+    let other_owners: Vec<String> = owners.map(|csv| label(*csv)).collect();
+    let users: Vec<String> = others.iter().filter(|csv| requires(**csv, &name)).map(|csv| label(*csv)).collect();
+    let kept = if !other_owners.is_empty() {
+        let verb = if other_owners.len() == 1 { "owns" } else { "own" };
+        Some(format!("{} also {verb} it", listed(&other_owners)))
+    } else if !users.is_empty() {
+        let verb = if users.len() == 1 { "requires" } else { "require" };
+        Some(format!("{} {verb} it", listed(&users)))
+    } else if !request.delete_crds {
+        Some("it is deleted only with --delete-crds".to_owned())
+    } else if request.knows_all {
+        None
+    } else {
+        Some("it is unknown whether operators of other namespaces need it".to_owned())
+    };
+    let json = world.json(&kind::CUSTOM_RESOURCE_DEFINITION, "", &name);
+    let service =
+        json.map(|crd| object::text(crd, &["spec", "conversion", "webhook", "clientConfig", "service", "namespace"]));
+    let loses_conversion = kept.is_some() && other_owners.is_empty() && service == Some(request.namespace);
+    OwnedCrd { name, kept, other_owners, loses_conversion }
+}
+
+/// Returns the Subscriptions that OLM created for dependencies, and that no other operator requires. OLM composes their names of
+/// package, channel and catalog.
+fn dependencies(
+    world: &Reader<'_>,
+    namespace: &str,
+    csvs: &[Csv<'_>],
+    others: &[Csv<'_>],
+    watched: &BTreeSet<String>,
+) -> Vec<String> {
+    let is_near =
+        |csv: &&Csv<'_>| csv.namespace() == namespace || watched.contains("") || watched.contains(csv.namespace());
+    let generated = |subscription: &Subscription<'_>| {
+        let parts =
+            [subscription.package(), subscription.channel(), subscription.source(), subscription.source_namespace()];
+        subscription.name() == parts.join("-")
+    };
+    let all = world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|object| Subscription::new(object.json()));
+    let is_unneeded = |subscription: &Subscription<'_>| {
+        let provider =
+            world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, subscription.installed_csv()).map(Csv::new);
+        let Some(provider) = provider else { return false };
+        let provided: BTreeSet<String> = provider.owned_crd_names().map(str::to_owned).collect();
+        let services: BTreeSet<String> = api_services(provider).collect();
+        let is_required_by = |csv: &Csv<'_>| requires_any(*csv, &provided, &services);
+        csvs.iter().any(is_required_by) && !others.iter().filter(is_near).any(is_required_by)
+    };
+    all.filter(generated).filter(is_unneeded).map(|subscription| subscription.name().to_owned()).collect()
+}
+
+/// Returns the OperatorGroup if kubectl-olm compiled it, and only these ClusterServiceVersions are in its namespace.
+fn group(world: &Reader<'_>, namespace: &str, names: &BTreeSet<&str>) -> Option<ObjectRef> {
+    let [group] = membership::groups(world, namespace)[..] else { return None };
+    let mut csvs = world.in_namespace(&kind::CLUSTER_SERVICE_VERSION, namespace).map(|object| Csv::new(object.json()));
+    let is_used = csvs.any(|csv| !csv.is_copy() && !names.contains(csv.name()));
+    (Origin::from_group(group.json) == Origin::Ours && !is_used).then(|| ObjectRef::from_object(group.json))
+}

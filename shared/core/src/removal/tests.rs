@@ -1,0 +1,155 @@
+//! What a removal deletes and keeps.
+
+use serde_json::{Value, json};
+
+use super::{Removal, Request, plan};
+use crate::world::{Reader, World};
+
+fn csv(namespace: &str, name: &str, owned: &[&str], required: &[&str]) -> Value {
+    let crds = |names: &[&str]| {
+        names.iter().map(|name| json!({ "name": name, "kind": "Rose", "version": "v1" })).collect::<Vec<_>>()
+    };
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": { "namespace": namespace, "name": name },
+        "spec": { "customresourcedefinitions": { "owned": crds(owned), "required": crds(required) } },
+    })
+}
+
+fn subscription(name: &str, package: &str, installed: &str) -> Value {
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+        "metadata": { "namespace": "garden", "name": name },
+        "spec": { "name": package, "channel": "stable", "source": "market", "sourceNamespace": "olm" },
+        "status": { "installedCSV": installed, "currentCSV": installed },
+    })
+}
+
+fn crd(name: &str, webhook: Option<&str>) -> Value {
+    let mut crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": name }, "spec": {},
+    });
+    if let Some(namespace) = webhook {
+        crd["spec"]["conversion"] =
+            json!({ "strategy": "Webhook", "webhook": { "clientConfig": { "service": { "namespace": namespace } } } });
+    }
+    crd
+}
+
+fn world(objects: impl IntoIterator<Item = Value>) -> World {
+    let mut world = World::new();
+    for object in objects {
+        world.apply(object);
+    }
+    world
+}
+
+fn removal(world: &World, name: &str, delete_crds: bool, knows_all: bool) -> Removal {
+    plan(&Reader::new(world), Request { namespace: "garden", name, delete_crds, knows_all })
+}
+
+/// Returns each definition with the reason why it is kept.
+fn fates(removal: &Removal) -> Vec<String> {
+    let fate = |crd: &super::OwnedCrd| match &crd.kept {
+        Some(why) => format!("{} kept: {why}", crd.name),
+        None => format!("{} deleted", crd.name),
+    };
+    removal.crds.iter().map(fate).collect()
+}
+
+#[test]
+fn required_shared_and_unread_definitions_are_kept() {
+    let world = world([
+        subscription("rose", "rose", "rose.v1"),
+        csv("garden", "rose.v1", &["roses", "tulips", "ivies", "oaks"], &["soils"]),
+        csv("park", "rose.v1", &["tulips"], &[]),
+        csv("park", "bee.v1", &[], &["ivies"]),
+        crd("roses", None),
+        crd("tulips", None),
+        crd("soils", None),
+    ]);
+    assert_eq!(
+        fates(&removal(&world, "rose", true, true)),
+        [
+            "ivies kept: park/bee.v1 requires it",
+            "oaks deleted",
+            "roses deleted",
+            "tulips kept: park/rose.v1 also owns it",
+        ]
+    );
+    let without_flag = fates(&removal(&world, "rose", false, true));
+    assert_eq!(without_flag[2], "roses kept: it is deleted only with --delete-crds");
+    let unread = fates(&removal(&world, "rose", true, false));
+    assert_eq!(unread[2], "roses kept: it is unknown whether operators of other namespaces need it");
+    assert_eq!(removal(&world, "rose", true, true).dependents, [""; 0], "it does not watch namespace park");
+}
+
+#[test]
+fn dependents_are_in_watched_namespaces_without_another_provider() {
+    let group = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": { "namespace": "garden", "name": "all" },
+        "spec": {},
+    });
+    let world = world([
+        group,
+        csv("garden", "rose.v1", &["roses"], &[]),
+        csv("park", "bee.v1", &[], &["roses"]),
+        csv("field", "bee.v1", &[], &["roses"]),
+        csv("field", "rose.v1", &["roses"], &[]),
+    ]);
+    assert_eq!(removal(&world, "rose.v1", false, true).dependents, ["park/bee.v1"]);
+}
+
+#[test]
+fn an_operator_is_found_by_subscription_package_csv_and_label() {
+    let mut labelled = csv("garden", "rose.v1", &["roses"], &[]);
+    labelled["metadata"]["labels"] = json!({ "operators.coreos.com/rose.garden": "" });
+    let mut newer = csv("garden", "rose.v2", &["roses"], &[]);
+    newer["spec"]["replaces"] = "rose.v1".into();
+    let objects =
+        [subscription("my-rose", "rose", "rose.v2"), labelled.clone(), newer, csv("garden", "ivy.v1", &[], &[])];
+    let all = world(objects);
+    for name in ["my-rose", "rose", "rose.v2"] {
+        let removal = removal(&all, name, false, true);
+        let names: Vec<&str> = removal.csvs.iter().map(|csv| csv.name.as_str()).collect();
+        assert_eq!(names, ["rose.v1", "rose.v2"], "{name}");
+    }
+    // An interrupted removal: the Subscription is deleted.
+    let rest = world([labelled]);
+    assert_eq!(removal(&rest, "rose", false, true).csvs.len(), 1);
+    let mut left = crd("roses", None);
+    left["metadata"]["labels"] = json!({ "operators.coreos.com/rose.garden": "" });
+    let rest = world([left]);
+    assert_eq!(fates(&removal(&rest, "rose", true, true)), ["roses deleted"]);
+    assert!(removal(&rest, "rose", false, true).is_empty());
+}
+
+#[test]
+fn dependencies_conversion_webhooks_and_the_group_are_found() {
+    let mut group = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": { "namespace": "garden", "name": "rose", "labels": { "kubectl-olm/compiled-by": "kubectl-olm" } },
+        "spec": {},
+    });
+    let objects = || {
+        vec![
+            subscription("rose", "rose", "rose.v1"),
+            subscription("soil-stable-market-olm", "soil", "soil.v1"),
+            csv("garden", "rose.v1", &["roses"], &["soils"]),
+            csv("garden", "soil.v1", &["soils"], &[]),
+            crd("roses", Some("garden")),
+            crd("soils", Some("park")),
+        ]
+    };
+    let found = removal(&world(objects().into_iter().chain([group.clone()])), "rose", false, true);
+    assert_eq!(found.dependencies, ["soil-stable-market-olm"]);
+    assert!(found.crds[0].loses_conversion);
+    assert_eq!(found.group, None, "the dependency is a member, too");
+    let alone = |group: &Value| {
+        let all = objects().into_iter().filter(|object| !object["metadata"]["name"].to_string().contains("soil"));
+        removal(&world(all.chain([group.clone()])), "rose", false, true).group.map(|group| group.name)
+    };
+    assert_eq!(alone(&group), Some("rose".to_owned()));
+    group["metadata"]["labels"] = json!({});
+    assert_eq!(alone(&group), None, "users manage it");
+}
