@@ -1,13 +1,18 @@
 //! `kubectl olm operator`: parses the arguments and calls [`olm_shell::operator`].
 
+mod install;
 mod list;
+mod terms;
+mod uninstall;
+mod upgrade;
+mod wait;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use olm_shell::program;
 
-/// Show operators, their versions and their health.
+/// Install, upgrade, uninstall and show operators.
 ///
 /// An operator is a Subscription with its ClusterServiceVersion, or a ClusterServiceVersion that was created without a
 /// Subscription. Works on clusters managed by OLM and on those managed by kubectl olm run. Read permissions are
@@ -23,11 +28,19 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Install(Box<install::Arguments>),
     List(Box<list::Arguments>),
+    Uninstall(Box<uninstall::Arguments>),
+    Upgrade(Box<upgrade::Arguments>),
+    Wait(wait::Arguments),
 }
 
 fn main() -> ExitCode {
     program::main(|arguments: Arguments, printer| match arguments.command {
+        Command::Install(arguments) => install::run(*arguments, printer),
         Command::List(arguments) => list::run(*arguments, printer),
+        Command::Uninstall(arguments) => uninstall::run(*arguments, printer),
+        Command::Upgrade(arguments) => upgrade::run(*arguments, printer),
+        Command::Wait(arguments) => wait::run(arguments, printer),
     })
 }

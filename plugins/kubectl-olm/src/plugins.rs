@@ -14,7 +14,7 @@ const KNOWN: [(&str, &str); 6] = [
     ("bundle", "Create, validate, build, push and unpack bundles"),
     ("catalog", "List, validate, compare, serve and edit operator catalogs"),
     ("install-plan", "List, explain, approve and wait for InstallPlans"),
-    ("operator", "Show operators, their versions and their health"),
+    ("operator", "Install, upgrade, uninstall and show operators"),
     ("operatorgroup", "Check, compare, generate, create and delete OperatorGroups"),
     ("run", "Run OLM's controllers on a cluster, as a read-only audit, or as a simulation on files"),
 ];

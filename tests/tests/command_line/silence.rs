@@ -13,7 +13,7 @@ use crate::lists::{help, sub_commands};
 use crate::{Home, PROGRAMS, kubeconfig, said};
 
 /// A command line of each command that connects to an API server. `DIR` is a catalog, `PORT` a free port.
-const COMMANDS: [(&str, &str); 23] = [
+const COMMANDS: [(&str, &str); 27] = [
     ("kubectl-olm-bundle", "synthesize DIR --insecure-skip-tls-verify"),
     ("kubectl-olm-bundle", "unpack example.com/tea:1 --pull-secret tea"),
     ("kubectl-olm", "version"),
@@ -30,7 +30,11 @@ const COMMANDS: [(&str, &str); 23] = [
     ("kubectl-olm-install_plan", "explain"),
     ("kubectl-olm-install_plan", "list"),
     ("kubectl-olm-install_plan", "wait plan --timeout 0"),
+    ("kubectl-olm-operator", "install tea --yes"),
     ("kubectl-olm-operator", "list"),
+    ("kubectl-olm-operator", "uninstall tea --yes"),
+    ("kubectl-olm-operator", "upgrade tea --yes"),
+    ("kubectl-olm-operator", "wait tea"),
     ("kubectl-olm-operatorgroup", "compile --package tea"),
     ("kubectl-olm-operatorgroup", "create --yes"),
     ("kubectl-olm-operatorgroup", "delete --yes"),

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod install;
 mod list;
 
 use std::path::Path;
@@ -23,7 +24,14 @@ fn outcome(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
 
 #[test]
 fn the_help_tree() {
-    let pages = [&["--help"][..], &["list", "--help"]];
+    let pages = [
+        &["--help"][..],
+        &["install", "--help"],
+        &["list", "--help"],
+        &["uninstall", "--help"],
+        &["upgrade", "--help"],
+        &["wait", "--help"],
+    ];
     let tree: Vec<String> = pages
         .iter()
         .map(|page| {

@@ -167,6 +167,56 @@ async fn approve(options: &Options, terms: &Understood, printer: &mut Printer) -
     }
 }
 
+/// Approves the plan of `options` for another command that has explained it: `expected` is the hash of that explanation.
+/// If the plan has another effect, a user is shown it and prompted, unless `options.yes` is set. Returns `false` if the
+/// user declines.
+///
+/// # Errors
+/// The plan does not exist, does not meet the terms, or the server refuses the request.
+pub(crate) async fn approve_explained(
+    options: &Options,
+    expected: &str,
+    printer: &mut Printer,
+) -> Result<bool, CliError> {
+    let terms = options.terms.understood()?;
+    let mut cluster = read_state(options, printer).await?;
+    vital(&cluster, &terms)?;
+    let Some(api) = cluster.api().cloned() else { return Ok(false) };
+    let namespace = cluster.namespace.clone().unwrap_or_default();
+    for name in &options.plans {
+        let target = plan_ref(&namespace, name);
+        let candidate = match examine(&mut cluster, &target, &terms, &options.images, printer).await {
+            Ok(candidate) => candidate,
+            Err(Approval::Already(_) | Approval::Approved) => continue,
+            Err(Approval::Refused(refusal)) => return Err(not_approved(name, refusal)),
+            Err(Approval::Failed(error)) => return Err(error),
+        };
+        let asks = !options.yes && candidate.explanation.hash != expected;
+        if asks {
+            printer.talk(format_args!("InstallPlan {name} does not do exactly what was shown:"));
+            summary(&candidate.explanation).lines().for_each(|line| printer.talk(format_args!("  {line}")));
+            if !confirm(printer, &question(std::slice::from_ref(&candidate)), false)? {
+                return Ok(false);
+            }
+            cluster = read_state(options, printer).await?;
+            if !is_same(&mut cluster, &candidate, &options.images, printer).await {
+                return Err(not_approved(name, changed()));
+            }
+        }
+        let who = who(&api, printer).await;
+        match give(&api, &candidate, who.as_deref(), options.dry_run).await {
+            Approval::Approved | Approval::Already(_) => {}
+            Approval::Refused(refusal) => return Err(not_approved(name, refusal)),
+            Approval::Failed(error) => return Err(error),
+        }
+    }
+    Ok(true)
+}
+
+fn not_approved(name: &str, refusal: Refusal) -> CliError {
+    CliError::new(ErrorKind::Api, format!("InstallPlan {name} is not approved: {}", refusal.why)).hint(refusal.hint)
+}
+
 /// Returns an error if objects could not be read that an approval requires.
 fn vital(cluster: &ClusterState, terms: &Understood) -> Result<(), CliError> {
     let find = |asked: &Asked| cluster.read_failures.iter().find(|failure| explain::is_vital(failure, asked));

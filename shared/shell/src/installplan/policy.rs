@@ -26,9 +26,9 @@ pub struct Terms {
 
 /// Why a plan is not approved, and a hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
-    pub(super) why: String,
-    pub(super) hint: String,
+pub(crate) struct Refusal {
+    pub(crate) why: String,
+    pub(crate) hint: String,
 }
 
 impl Refusal {
@@ -98,7 +98,7 @@ impl std::fmt::Display for Tried {
 }
 
 /// Parsed [`Terms`].
-pub(super) struct Understood {
+pub(crate) struct Understood {
     explained: Option<String>,
     allow_bystanders: bool,
     pub(super) allow_failing: bool,
@@ -111,7 +111,7 @@ impl Terms {
     ///
     /// # Errors
     /// A policy or the hash is invalid.
-    pub(super) fn understood(&self) -> Result<Understood, CliError> {
+    pub(crate) fn understood(&self) -> Result<Understood, CliError> {
         let policies = policies(&self.policies)?;
         let explained = self.explained.as_deref().map(|hash| hash.strip_prefix("sha256:").unwrap_or(hash));
         if let Some(hash) = explained
@@ -171,6 +171,22 @@ impl Understood {
             let why = format!("it installs more than {}: {}", self.only_csvs.join(", "), others.join(", "));
             return Ok(Some(Refusal::new(why, "to allow these, name them with --only-csv as well")));
         }
+        self.refusal_of_effects(explanation)
+    }
+
+    /// Returns which condition a plan that does not exist yet would not meet; `None` if it may be approved.
+    ///
+    /// # Errors
+    /// A policy cannot be evaluated.
+    pub(crate) fn refusal_in_advance(&self, explanation: &Explanation) -> Result<Option<Refusal>, CliError> {
+        match failing(explanation).filter(|_| !self.allow_failing) {
+            Some(refusal) => Ok(Some(refusal)),
+            None => self.refusal_of_effects(explanation),
+        }
+    }
+
+    /// Returns which condition on bystanders and policies is not met.
+    fn refusal_of_effects(&self, explanation: &Explanation) -> Result<Option<Refusal>, CliError> {
         let riding = explanation.csvs.iter().filter(|csv| csv.bystander).map(|csv| csv.name.as_str());
         let riding: Vec<&str> = riding.filter(|csv| !self.only_csvs.iter().any(|only| only == csv)).collect();
         if !riding.is_empty() && !self.allow_bystanders {

@@ -2,11 +2,13 @@
 
 use jiff::Timestamp;
 use olm_core::api::object;
-use olm_core::health::{self, Health, Operator, Scope, Version};
+use olm_core::health::{Health, Operator, Version};
 use olm_core::plan::Reason;
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
+use super::cause::cause;
+use super::lookup;
 use crate::blocking::block_on;
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::list::{Column, Entry, ListFlags, Listing};
@@ -14,8 +16,8 @@ use crate::cli::name::bare;
 use crate::cli::output::API_VERSION;
 use crate::cli::source::warn_of_gaps;
 use crate::cli::table;
-use crate::cli::{CliError, ErrorKind, Outcome, Printer};
-use crate::observe::{ClusterState, ReadFailure, ReadScope};
+use crate::cli::{CliError, Outcome, Printer};
+use crate::observe::{ClusterState, ReadScope};
 
 /// The maximum length, in characters, of a cause in a table that is not wide.
 const SHORT: usize = 80;
@@ -44,18 +46,9 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let names: Vec<String> =
         options.names.iter().map(|text| Ok(bare(text, "subscription")?.to_owned())).collect::<Result<_, CliError>>()?;
     let state = block_on(options.source.read(&options.namespaces, &[], ReadScope::Planning, printer))?;
-    if let Some(failure) = vital(&state) {
-        return Err(CliError::from(failure));
-    }
     warn_of_gaps(&state, printer);
     let world = Reader::new(&state.world);
-    let unread = |plural: &str| state.read_failures.iter().any(|failure: &ReadFailure| failure.is_of(plural));
-    let scope = Scope {
-        settings: &state.settings,
-        knows_groups: !unread("operatorgroups"),
-        knows_catalogs: !unread("catalogsources"),
-    };
-    let mut operators = health::operators(&world, scope, state.namespace.as_deref());
+    let mut operators = lookup::operators(&state)?;
     let missing: Vec<&String> =
         names.iter().filter(|name| !operators.iter().any(|operator| operator.name == **name)).collect();
     operators.retain(|operator| names.is_empty() || names.contains(&operator.name));
@@ -76,22 +69,9 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         listing.print(&options.list, printer)?;
     }
     for name in &missing {
-        printer.error(&not_found(name, state.namespace.as_deref()));
+        printer.error(&lookup::not_found(name, state.namespace.as_deref()));
     }
     Ok(if missing.is_empty() { Outcome::Done } else { Outcome::Negative })
-}
-
-/// Returns the failure without whose objects there is no list.
-fn vital(state: &ClusterState) -> Option<&ReadFailure> {
-    let is_vital = |failure: &&ReadFailure| failure.is_of("subscriptions") || failure.is_of("clusterserviceversions");
-    state.read_failures.iter().find(is_vital)
-}
-
-fn not_found(name: &str, namespace: Option<&str>) -> CliError {
-    let place = namespace.map_or_else(|| "any namespace".to_owned(), |namespace| format!("namespace {namespace}"));
-    CliError::new(ErrorKind::Api, format!("there is no operator {name:?} in {place}")).hint(
-        "an operator has the name of its Subscription; kubectl olm operator list -A lists those of all namespaces",
-    )
 }
 
 fn none(state: &ClusterState, blocked: bool) -> String {
@@ -158,21 +138,6 @@ fn number(version: &Version) -> String {
 
 fn is_version(text: &str) -> bool {
     text.parse::<olm_core::version::Version>().is_ok()
-}
-
-/// Returns a reason without the names that are in other columns.
-fn cause(reason: &Reason) -> String {
-    match reason {
-        Reason::ApprovalNeeded { name, .. } => format!("InstallPlan {name} waits for approval"),
-        Reason::Unsatisfiable { message, .. }
-        | Reason::NotHealthy { message, .. }
-        | Reason::StatusWaits { message, .. } => message.clone(),
-        Reason::CsvFailed { why, message, .. } => format!("{why}: {message}"),
-        Reason::RequirementsNotMet { missing, .. } => format!("requirements are not met: {}", missing.join("; ")),
-        Reason::InstallPlanFailed { name, message, .. } => format!("InstallPlan {name} failed: {message}"),
-        Reason::InstallPlanWaits { name, message, .. } => format!("InstallPlan {name} waits: {message}"),
-        other => other.cause(),
-    }
 }
 
 fn shortened(text: &str) -> String {

@@ -17,7 +17,7 @@ use olm_core::listing::listed;
 use olm_core::membership::Group;
 use olm_core::operatorgroup::compile::{Named, Refused, supports};
 use olm_core::operatorgroup::create_delete::{self, Creation, Origin, Relation};
-use olm_core::operatorgroup::intersection::{self, Intersections};
+use olm_core::operatorgroup::intersection::{self, Clash, Intersections};
 use olm_core::operatorgroup::spec_errors;
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
@@ -372,7 +372,7 @@ fn elsewhere(state: &ClusterState, group: Value, why: String) -> Decided {
 }
 
 /// Returns whether the namespace is known not to exist.
-fn is_absent(state: &ClusterState, namespace: &str) -> bool {
+pub(crate) fn is_absent(state: &ClusterState, namespace: &str) -> bool {
     let is_unseen =
         |failure: &ReadFailure| failure.verb == "get" && failure.resource == "Namespace" && failure.name == namespace;
     Reader::new(&state.world).json(&kind::NAMESPACE, "", namespace).is_none()
@@ -396,17 +396,27 @@ fn related(relation: Relation) -> &'static str {
 /// Warns about groups that provide the operator's APIs in the same namespaces.
 fn warn(state: &ClusterState, group: &Value, operator: Option<&Known>, printer: &mut Printer) {
     let Some(known) = operator else { return };
+    let namespace = object::namespace(group);
+    for conflict in conflicts(state, group, known.csv_in(namespace)) {
+        printer.warn(conflict);
+    }
+}
+
+/// Returns a sentence for each group that provides the same APIs as the operator in namespaces of its group.
+pub(crate) fn conflicts(state: &ClusterState, group: &Value, csv: Value) -> Vec<String> {
     let (namespace, name) = (object::namespace(group), object::name(group));
     let mut world = state.world.clone();
     world.apply(group.clone());
-    world.apply(known.csv_in(namespace));
+    world.apply(csv);
     let reader = Reader::new(&world);
     let all = Intersections::from_world(&reader);
-    let Some(ours) = all.find(namespace, name) else { return };
-    for clash in all.clashes().iter().filter(|clash| [clash.pair.a, clash.pair.b].contains(&ours)) {
+    let Some(ours) = all.find(namespace, name) else { return Vec::new() };
+    let clashes = all.clashes();
+    let own = clashes.iter().filter(|clash| [clash.pair.a, clash.pair.b].contains(&ours));
+    let sentence = |clash: &Clash| {
         let other = if clash.pair.a == ours { clash.pair.b } else { clash.pair.a };
         let other = all.scopes()[other].group;
-        printer.warn(format_args!(
+        format!(
             "OperatorGroup {}/{} also provides {} in the common namespaces, so one of the operators will fail; to resolve this: \
              kubectl olm operatorgroup intersect {}/{} {namespace}/{name}",
             other.namespace(),
@@ -414,8 +424,9 @@ fn warn(state: &ClusterState, group: &Value, operator: Option<&Known>, printer: 
             listed(&clash.apis),
             other.namespace(),
             other.name(),
-        ));
-    }
+        )
+    };
+    own.map(sentence).collect()
 }
 
 /// Returns what a format prints of the created objects: documents contain only the OperatorGroup, not a created namespace.

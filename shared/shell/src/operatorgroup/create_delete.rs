@@ -121,7 +121,7 @@ pub(super) fn refuse(output: &Output, said: &str, hint: &str, printer: &mut Prin
 ///
 /// # Errors
 /// The server refuses a request, or does not send the events that show the order.
-pub(super) async fn create_first(api: &Api, group: &Value, printer: &mut Printer) -> Result<Option<Value>, CliError> {
+pub(crate) async fn create_first(api: &Api, group: &Value, printer: &mut Printer) -> Result<Option<Value>, CliError> {
     let namespace = object::namespace(group);
     let query = ListQuery::all(&groups()).within(namespace);
     let cannot = |verb: &'static str| move |refusal: Status| refused(&refusal, verb, GROUPS, namespace);

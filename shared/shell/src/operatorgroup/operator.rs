@@ -95,7 +95,7 @@ fn offers<'c>(
 }
 
 /// Returns the content of an entry: inline, or from the image that the catalog names.
-pub(super) async fn content(
+pub(crate) async fn content(
     catalog: &Snapshot,
     entry: &Entry,
     images: &image::Options,
