@@ -6,7 +6,8 @@
 //!   explain      the effects of an InstallPlan, determined by simulation
 //!   sim          an in-memory API server, and the simulation loop
 //!   planner      selects the key to plan next
-//!   health       the state of operators, derived from the status of their objects
+//!   health       the state of operators, derived from the status of their objects, and their removal
+//!                health, removal
 //!   controllers  plans for the objects of a kind
 //!                apiroles, catalogsource, copiedcsv, csv, installplan, operator, operatorcondition, operatorgroup,
 //!                subscription

@@ -40,7 +40,11 @@ const CORE: [Layer; 10] = [
         "rules that several controllers share, metrics, and PackageManifests",
     ),
     layer(CONTROLLERS, &[], "plans for the objects of a kind"),
-    layer("health", &["health"], "the state of operators, derived from the status of their objects"),
+    layer(
+        "health",
+        &["health", "removal"],
+        "the state of operators, derived from the status of their objects, and their removal",
+    ),
     layer("planner", &["planner"], "selects the key to plan next"),
     layer("sim", &["sim"], "an in-memory API server, and the simulation loop"),
     layer("explain", &["explain"], "the effects of an InstallPlan, determined by simulation"),

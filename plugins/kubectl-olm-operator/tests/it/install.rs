@@ -25,7 +25,7 @@ fn install(arguments: &[&str]) -> (i32, String, String) {
 #[test]
 fn what_cannot_be_selected_is_an_error_with_the_candidates() {
     for (arguments, message) in [
-        (&["tea-house@9"][..], "package tea-house has no version =9; versions: 1.1.0 and 1.0.0"),
+        (&["tea-house@9"][..], "package tea-house has no version =9.0.0; versions: 1.1.0 and 1.0.0"),
         (&["tea-hose"], "did you mean tea-house?"),
         (&["tea-house", "--channel", "stabel"], "did you mean stable?"),
         (&["tea-house", "--suggested-namespace"], "tea-house.v1.1.0 suggests no namespace"),
@@ -52,7 +52,7 @@ fn the_objects_are_what_the_flags_request() {
     fs::write(&config, "env: [{name: A, value: b}]\n").unwrap();
     let config = config.to_str().unwrap();
     let flags = ["tea-house@1.0.0", "-n", "shop", "--create-namespace", "--pin", "--config", config];
-    let modes = ["--install-mode", "MultiNamespace=a,b", "--service-account", "installer", "-o", "yaml"];
+    let modes = ["--install-mode", "SingleNamespace=a", "--service-account", "installer", "-o", "yaml"];
     let (code, out, talk) = install(&[&flags[..], &modes].concat());
     assert_eq!(code, 0, "{talk}");
     insta::assert_snapshot!("objects_with_every_flag", out);

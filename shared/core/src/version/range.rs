@@ -56,6 +56,17 @@ impl Range {
         Ok(Self { text: text.to_owned(), alternatives })
     }
 
+    /// Parses a range, or one version, which may be incomplete: `1.2` is `=1.2.0`.
+    ///
+    /// # Errors
+    /// The text is neither.
+    pub fn parse_or_exact(text: &str) -> Result<Self, Error> {
+        match super::parse_tolerant(text) {
+            Ok(version) => Self::parse(&format!("={version}")),
+            Err(_) => Self::parse(text),
+        }
+    }
+
     /// Returns whether the range contains the version.
     pub fn contains(&self, version: &Version) -> bool {
         self.alternatives.iter().any(|all| !all.is_empty() && all.iter().all(|c| c.holds(version)))

@@ -246,10 +246,10 @@ async fn prepare(
     if let Some(existing) = existing(state, &namespace, &package)? {
         is_as_requested(options, existing, &selected, catalog.is_some())?;
         object::name(existing).clone_into(&mut installation.subscription);
-        let current = Subscription::new(existing).current_csv();
-        if !current.is_empty() {
-            current.clone_into(&mut installation.csv);
-        }
+        let existing = Subscription::new(existing);
+        // An upgrade that waits for approval is not part of the installation.
+        let known = [existing.installed_csv(), existing.current_csv()].into_iter().find(|csv| !csv.is_empty());
+        known.unwrap_or(&installation.csv).to_owned().clone_into(&mut installation.csv);
     }
     state.read_objects([kinds::NAMESPACE.object("", &namespace)]).await;
     if is_absent(state, &namespace) {

@@ -423,7 +423,7 @@ impl Step<'_> {
     }
 }
 
-/// Returns the error for custom resources whose finalizers nobody removes.
+/// Returns the error for custom resources whose finalizers are not removed.
 fn hanging(operands: &Operands, remaining: &Remaining, is_running: bool) -> CliError {
     let why = if is_running { "the operator has not removed them in time" } else { "the operator does not run" };
     let first = remaining.values().next().map(|(name, _)| name.as_str()).unwrap_or_default();

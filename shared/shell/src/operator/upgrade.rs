@@ -65,9 +65,7 @@ pub struct Options {
 /// # Errors
 /// The text is neither.
 pub fn range(text: &str) -> Result<Range, String> {
-    let exact = version::parse_tolerant(text).is_ok();
-    let range = if exact { format!("={text}") } else { text.to_owned() };
-    Range::parse(&range)
+    Range::parse_or_exact(text)
         .map_err(|error| format!("invalid version range: {error}; write it as in catalogs: >=1.2.0 <2.0.0"))
 }
 

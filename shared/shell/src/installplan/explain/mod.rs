@@ -24,7 +24,7 @@ use olm_core::api::object;
 use olm_core::bundle::Bundle;
 use olm_core::explain::{Explanation, Subject};
 use olm_core::installplan::summary;
-use olm_core::version::{self, Range};
+use olm_core::version::Range;
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
@@ -288,9 +288,7 @@ fn only_namespace(state: &ClusterState) -> Option<String> {
 pub(crate) fn package(text: &str) -> Result<(String, Option<Range>), CliError> {
     let text = text.strip_prefix("package/").unwrap_or(text);
     let Some((package, range)) = text.split_once('@') else { return Ok((text.to_owned(), None)) };
-    let exact = version::parse_tolerant(range).is_ok();
-    let range = if exact { format!("={range}") } else { range.to_owned() };
-    let read = Range::parse(&range).map_err(|e| {
+    let read = Range::parse_or_exact(range).map_err(|e| {
         CliError::usage(format!("invalid version range {range:?}: {e}"))
             .hint("write a range as in catalogs: >=1.2.0 <2.0.0")
     })?;

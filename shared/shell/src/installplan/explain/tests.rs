@@ -6,6 +6,7 @@ use olm_core::explain::{
     Because, Bundle, Crd, Csv, Deprecation, DryRunGap, DryRunRefusal, Irreversible, Next, Object, Optional, Permission,
     UnreadableResource, Unserved, Webhook,
 };
+use olm_core::version;
 use olm_core::visible::is_harmful;
 use proptest::prelude::*;
 
