@@ -17,9 +17,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::api::cluster_service_version::Csv;
-use crate::api::labels;
 use crate::api::object::{self, ObjectRef};
 use crate::api::subscription::Subscription;
+use crate::api::{kinds, labels};
 use crate::listing::listed;
 use crate::membership;
 use crate::operatorgroup::create_delete::Origin;
@@ -63,6 +63,9 @@ pub struct Removal {
     pub subscription: Option<ObjectRef>,
     /// Its ClusterServiceVersions, the newest first.
     pub csvs: Vec<ObjectRef>,
+    /// The ClusterServiceVersions that these have replaced and that no longer exist: the garbage collector may not have deleted
+    /// yet what they owned.
+    pub replaced: Vec<ObjectRef>,
     /// Its CustomResourceDefinitions.
     pub crds: Vec<OwnedCrd>,
     /// Names of APIServices that serve its APIs.
@@ -118,6 +121,7 @@ pub fn plan(world: &Reader<'_>, request: Request<'_>) -> Removal {
         api_services: api_services.difference(&others_serve).cloned().collect(),
         subscription: subscription.map(ObjectRef::from_object),
         csvs: csvs.iter().map(|csv| ObjectRef::from_object(csv.json)).collect(),
+        replaced: replaced(namespace, &csvs, &names),
         package,
     }
 }
@@ -180,6 +184,12 @@ fn own_csvs<'w>(
     }
     let is_own = |csv: &Csv<'_>| names.contains(csv.name()) && !of_others.contains(csv.name());
     all.into_iter().filter(is_own).collect()
+}
+
+/// Returns the replaced ClusterServiceVersions that no longer exist.
+fn replaced(namespace: &str, csvs: &[Csv<'_>], names: &BTreeSet<&str>) -> Vec<ObjectRef> {
+    let names = csvs.iter().map(|csv| csv.replaces()).filter(|name| !name.is_empty() && !names.contains(name));
+    names.map(|name| kinds::CLUSTER_SERVICE_VERSION.object(namespace, name)).collect()
 }
 
 /// Returns the key of the label that marks the components of an operator (olm-behaviour/processes.md#labels).

@@ -114,6 +114,10 @@ fn an_operator_is_found_by_subscription_package_csv_and_label() {
         let names: Vec<&str> = removal.csvs.iter().map(|csv| csv.name.as_str()).collect();
         assert_eq!(names, ["rose.v1", "rose.v2"], "{name}");
     }
+    let mut upgraded = csv("garden", "rose.v2", &[], &[]);
+    upgraded["spec"]["replaces"] = "rose.v1".into();
+    let replaced = removal(&world([subscription("rose", "rose", "rose.v2"), upgraded]), "rose", false, true).replaced;
+    assert_eq!(replaced.iter().map(|csv| csv.name.as_str()).collect::<Vec<_>>(), ["rose.v1"]);
     // An interrupted removal: the Subscription is deleted.
     let rest = world([labelled]);
     assert_eq!(removal(&rest, "rose", false, true).csvs.len(), 1);

@@ -405,7 +405,7 @@ impl Step<'_> {
     /// Returns what exists of the operator after the removal.
     async fn left(&self, printer: &mut Printer) -> Result<Vec<String>, CliError> {
         let mut left = Vec::new();
-        for csv in &self.removal.csvs {
+        for csv in self.removal.csvs.iter().chain(&self.removal.replaced) {
             for kind in &OWNED {
                 let owned = self.owned(kind, csv).await?;
                 if owned.is_empty() {
