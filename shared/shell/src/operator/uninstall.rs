@@ -405,22 +405,37 @@ impl Step<'_> {
     /// Returns what exists of the operator after the removal.
     async fn left(&self, printer: &mut Printer) -> Result<Vec<String>, CliError> {
         let mut left = Vec::new();
-        for csv in self.removal.csvs.iter().chain(&self.removal.replaced) {
-            for kind in &OWNED {
-                let owned = self.owned(kind, csv).await?;
-                if owned.is_empty() {
-                    continue;
+        let csvs: Vec<&ObjectRef> = self.removal.csvs.iter().chain(&self.removal.replaced).collect();
+        for kind in &OWNED {
+            let mut owned = Vec::new();
+            if kind.namespaced {
+                // The garbage collector deletes these. Not all of them have labels.
+                let query = ListQuery::all(&Resource::from(kind)).within(&self.removal.namespace);
+                owned.extend(self.list(&query).await?.0.into_iter().filter(|object| is_owned(object, &csvs)));
+            } else {
+                for csv in &csvs {
+                    owned.extend(self.owned(kind, csv).await?);
                 }
-                // The garbage collector deletes these.
-                let uids = owned.iter().map(|object| object::uid(object).to_owned()).collect();
-                let namespace = if kind.namespaced { csv.namespace.as_str() } else { "" };
-                let query = ListQuery::all(&Resource::from(kind)).within(namespace);
-                let remaining = gone(self.api, query, &uids, Some(SETTLES), printer).await?;
-                left.extend(remaining.values().map(|(name, _)| format!("{} {name}", kind.kind)));
             }
+            if owned.is_empty() {
+                continue;
+            }
+            let uids = owned.iter().map(|object| object::uid(object).to_owned()).collect();
+            let namespace = if kind.namespaced { self.removal.namespace.as_str() } else { "" };
+            let query = ListQuery::all(&Resource::from(kind)).within(namespace);
+            let remaining = gone(self.api, query, &uids, Some(SETTLES), printer).await?;
+            left.extend(remaining.values().map(|(name, _)| format!("{} {name}", kind.kind)));
         }
         Ok(left)
     }
+}
+
+/// Returns whether one of the ClusterServiceVersions owns the object.
+fn is_owned(object: &Value, csvs: &[&ObjectRef]) -> bool {
+    object::list(object, &["metadata", "ownerReferences"]).iter().any(|owner| {
+        object::text(owner, &["kind"]) == kinds::CLUSTER_SERVICE_VERSION.kind
+            && csvs.iter().any(|csv| csv.name == object::text(owner, &["name"]))
+    })
 }
 
 /// Returns the error for custom resources whose finalizers are not removed.
