@@ -1,0 +1,130 @@
+//! The release of this project: its controllers as a Deployment, with the permissions of OLM.
+
+use serde_json::{Value, json};
+
+use super::{CONTROLLERS, Distribution, NAMESPACE, OPERATORS, Release, with_v};
+use crate::api::{crd, kinds};
+
+/// Returns the objects of this project's release. Without an image only the CustomResourceDefinitions.
+pub fn own(version: &str, image: Option<&str>) -> Release {
+    let mut objects = crd::all();
+    if let Some(image) = image {
+        objects.extend(access());
+        objects.extend(groups());
+        objects.push(deployment(image));
+    }
+    let (version, namespace) = (with_v(version), NAMESPACE.to_owned());
+    let mut release = Release { distribution: Distribution::Own, version, namespace, objects };
+    release.finish(image.is_none());
+    release
+}
+
+/// Returns the namespaces, the account and its permissions, which are those of OLM, and the roles for users.
+fn access() -> Vec<Value> {
+    let rbac = format!("{}/v1", kinds::RBAC);
+    let role = |name: &str, to: &[&str], rules: Value| {
+        let labels: serde_json::Map<String, Value> = to
+            .iter()
+            .map(|role| (format!("rbac.authorization.k8s.io/aggregate-to-{role}"), Value::from("true")))
+            .collect();
+        json!({
+            "apiVersion": rbac, "kind": "ClusterRole", "metadata": { "name": name, "labels": labels }, "rules": rules,
+        })
+    };
+    let installed = ["clusterserviceversions", "catalogsources", "installplans", "subscriptions"];
+    let viewed: Vec<&str> = installed.into_iter().chain(["operatorgroups"]).collect();
+    let namespace = |name: &str| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+    vec![
+        namespace(NAMESPACE),
+        namespace(OPERATORS),
+        json!({
+            "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": CONTROLLERS, "namespace": NAMESPACE },
+        }),
+        role(
+            CONTROLLERS,
+            &[],
+            json!([
+                { "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] },
+                { "nonResourceURLs": ["*"], "verbs": ["*"] },
+            ]),
+        ),
+        role(
+            "aggregate-olm-edit",
+            &["admin", "edit"],
+            json!([
+                { "apiGroups": [kinds::OLM], "resources": ["subscriptions"],
+                  "verbs": ["create", "update", "patch", "delete"] },
+                { "apiGroups": [kinds::OLM], "resources": installed, "verbs": ["delete"] },
+            ]),
+        ),
+        role(
+            "aggregate-olm-view",
+            &["admin", "edit", "view"],
+            json!([{ "apiGroups": [kinds::OLM], "resources": viewed, "verbs": ["get", "list", "watch"] }]),
+        ),
+        json!({
+            "apiVersion": rbac, "kind": "ClusterRoleBinding", "metadata": { "name": CONTROLLERS },
+            "roleRef": { "apiGroup": kinds::RBAC, "kind": "ClusterRole", "name": CONTROLLERS },
+            "subjects": [{ "kind": "ServiceAccount", "name": CONTROLLERS, "namespace": NAMESPACE }],
+        }),
+    ]
+}
+
+/// Returns the OperatorGroups, as OLM installs them.
+fn groups() -> [Value; 2] {
+    let group = |namespace: &str, name: &str, spec: Value| {
+        json!({
+            "apiVersion": kinds::OPERATOR_GROUP.gvk().api_version(), "kind": "OperatorGroup",
+            "metadata": { "name": name, "namespace": namespace }, "spec": spec,
+        })
+    };
+    [
+        group(OPERATORS, "global-operators", json!({})),
+        group(NAMESPACE, "olm-operators", json!({ "targetNamespaces": [NAMESPACE] })),
+    ]
+}
+
+fn deployment(image: &str) -> Value {
+    let labels = json!({ "app": CONTROLLERS });
+    let probe = |path: &str| json!({ "httpGet": { "path": path, "port": 8081 } });
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": { "name": CONTROLLERS, "namespace": NAMESPACE, "labels": labels },
+        "spec": {
+            "replicas": 1,
+            // A new pod is not ready before the old one has released the Lease.
+            "strategy": { "type": "Recreate" },
+            "selector": { "matchLabels": labels },
+            "template": {
+                "metadata": { "labels": labels },
+                "spec": {
+                    "serviceAccountName": CONTROLLERS,
+                    "nodeSelector": { "kubernetes.io/os": "linux" },
+                    "securityContext": { "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" } },
+                    "containers": [{
+                        "name": CONTROLLERS,
+                        "image": image,
+                        "command": [CONTROLLERS],
+                        "args": [
+                            "--namespace", NAMESPACE, "--health-address", "0.0.0.0:8081",
+                            "--metrics-address", "0.0.0.0:8080",
+                        ],
+                        // The image cache.
+                        "env": [{ "name": "HOME", "value": "/tmp" }],
+                        "ports": [{ "name": "metrics", "containerPort": 8080, "protocol": "TCP" }],
+                        "livenessProbe": probe("/healthz"),
+                        "readinessProbe": probe("/readyz"),
+                        "resources": { "requests": { "cpu": "10m", "memory": "160Mi" } },
+                        "securityContext": {
+                            "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
+                            "capabilities": { "drop": ["ALL"] },
+                        },
+                        "terminationMessagePolicy": "FallbackToLogsOnError",
+                        "volumeMounts": [{ "name": "tmp", "mountPath": "/tmp" }],
+                    }],
+                    "volumes": [{ "name": "tmp", "emptyDir": {} }],
+                },
+            },
+        },
+    })
+}
