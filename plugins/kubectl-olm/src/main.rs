@@ -1,7 +1,10 @@
 //! `kubectl olm`: runs its own commands, and executes the plugin that any other command names.
 
 mod completion;
+mod install;
 mod plugins;
+mod status;
+mod uninstall;
 mod version;
 
 use std::ffi::OsString;
@@ -11,11 +14,13 @@ use clap::{CommandFactory, Parser, Subcommand};
 use olm_shell::cli::logging::{self, Usually};
 use olm_shell::cli::{self, CliError, Outcome, Printer};
 use olm_shell::completion::Question;
+use olm_shell::olm::welcome;
 use olm_shell::program::{self, Parsed};
 
 /// The Operator Lifecycle Manager (OLM) as kubectl plugins.
 ///
-/// Every command except completion and version is a separate plugin, an executable beside this one or on PATH.
+/// The commands install, upgrade, uninstall, status, version and completion are built in. Every other command is a
+/// separate plugin, an executable beside this one or on PATH.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-olm", version, disable_help_subcommand = true, after_help = MORE)]
 pub(crate) struct Arguments {
@@ -27,6 +32,10 @@ const MORE: &str = "Use \"{cmd} COMMAND --help\" for more information about a co
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Install(Box<install::Arguments>),
+    Status(Box<status::Arguments>),
+    Uninstall(Box<uninstall::Arguments>),
+    Upgrade(Box<install::Upgrade>),
     Version(Box<version::Arguments>),
     Completion(completion::Arguments),
     #[command(external_subcommand)]
@@ -40,7 +49,10 @@ fn main() -> ExitCode {
         return program::finish(printer.data(completion::answer(question)).map(|()| Outcome::Done), &mut printer);
     }
     let arguments = help_goes_last(arguments);
-    if arguments.len() == 1 || (arguments.len() == 2 && is_help(&arguments[1])) {
+    if arguments.len() == 1 {
+        return program::finish(welcome::run(&mut printer), &mut printer);
+    }
+    if arguments.len() == 2 && is_help(&arguments[1]) {
         return program::finish(help(&arguments[0], &mut printer), &mut printer);
     }
     let words = arguments.get(1..).unwrap_or_default().to_vec();
@@ -68,6 +80,10 @@ fn behind_the_word(words: Vec<OsString>, all: Vec<OsString>) -> Vec<OsString> {
 
 fn run(command: Command, printer: &mut Printer) -> Result<ExitCode, CliError> {
     match command {
+        Command::Install(arguments) => install::run(*arguments, printer).map(ExitCode::from),
+        Command::Status(arguments) => status::run(*arguments, printer).map(ExitCode::from),
+        Command::Uninstall(arguments) => uninstall::run(&arguments, printer).map(ExitCode::from),
+        Command::Upgrade(arguments) => install::upgrade(*arguments, printer).map(ExitCode::from),
         Command::Version(arguments) => version::run(&arguments, printer).map(ExitCode::from),
         Command::Completion(arguments) => completion::run(&arguments, printer).map(ExitCode::from),
         Command::Plugin(words) => plugins::hand_over(&words),

@@ -3,7 +3,7 @@
 //! ```text
 //!   program   the `main` function of plugins
 //!   commands  what each command does
-//!             bundle, catalog, completion, installplan, operator, operatorgroup, run, version
+//!             bundle, catalog, completion, installplan, olm, operator, operatorgroup, run, version
 //!   cli       the command line: flags, streams, tables, errors as shown to users
 //!   observe   the state of a cluster, or of files instead of it, read once as a World
 //!   cluster   the API server: requests, watches, the loop of the controllers, the Lease
@@ -28,6 +28,7 @@ pub mod image;
 pub mod installplan;
 mod listener;
 pub mod observe;
+pub mod olm;
 pub mod operator;
 pub mod operatorgroup;
 pub mod program;

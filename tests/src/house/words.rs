@@ -28,6 +28,9 @@ const MACHINES: [(&str, &str); 8] = [
 const UNFINISHED: [(&str, &str); 6] =
     [("TO", "DO"), ("FIX", "ME"), ("todo", "!("), ("unimplemented", "!("), ("#[ign", "ore]"), ("thread::sl", "eep")];
 
+/// The commands of `kubectl olm` that are not plugins.
+const BUILT_IN: [&str; 7] = ["completion", "help", "install", "status", "uninstall", "upgrade", "version"];
+
 /// Returns whether a file is written by other tools or projects.
 fn is_foreign(file: &Path) -> bool {
     file.file_name().is_some_and(|name| name == "Cargo.lock" || name == "go.sum" || name == "LICENSE")
@@ -96,7 +99,7 @@ impl Promises {
         let packages: BTreeSet<String> = manifests::members()?.into_iter().map(|member| member.name).collect();
         let plugins = packages.iter().filter_map(|name| name.strip_prefix("kubectl-olm-"));
         let plugins = plugins.map(|word| word.replace('_', "-"));
-        let commands = plugins.chain(["completion", "help", "version"].map(str::to_owned)).collect();
+        let commands = plugins.chain(BUILT_IN.map(str::to_owned)).collect();
         let run_help = Path::new("plugins/kubectl-olm-run/tests/it/snapshots/it__the_help_page.snap");
         Ok(Self {
             packages,

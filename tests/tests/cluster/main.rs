@@ -5,6 +5,7 @@ mod catalog;
 mod control_plane;
 mod install_plan_command;
 mod install_plan_steps;
+mod olm;
 mod operator;
 mod operatorgroup;
 mod operatorgroup_lint;

@@ -18,6 +18,8 @@ use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{CliError, Outcome, Printer, findings};
 use olm_shell::installplan::explain::{self, Asked, Form};
 use olm_shell::installplan::{list as plans, wait};
+use olm_shell::olm::release::ReleaseFlags;
+use olm_shell::olm::status;
 use olm_shell::operator::list as operators;
 use olm_shell::operatorgroup::{intersect, lint};
 use olm_shell::version::{Client, HeldLease, Server};
@@ -71,6 +73,46 @@ const MARKET: &str = "tests/quickstart/catalogs/market";
 const PLANS: &str = "plugins/kubectl-olm-install_plan/tests/it/garden.yaml";
 const OPERATORS: &str = "plugins/kubectl-olm-operator/tests/it/garden.yaml";
 const GROUPS: &str = "plugins/kubectl-olm-operatorgroup/tests/it/garden.yaml";
+
+/// Returns the state of an OLM with a catalog, without its Deployments, and with an operator.
+fn olm_status() -> Value {
+    let began = "2026-01-01T00:00:00Z".parse().unwrap();
+    let mut simulation = Simulation::new(ApiServer::with_stock_objects(1, began), Settings::default(), began);
+    for crd in crd::all() {
+        simulation.apply(crd).unwrap();
+    }
+    simulation.establish();
+    let olm = |kind: &str, name: &str, spec: Value| {
+        json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": kind,
+            "metadata": { "name": name, "namespace": "default", "labels": { "olm.version": "0.28.0" } }, "spec": spec,
+        })
+    };
+    let install = json!({ "strategy": "deployment", "spec": { "deployments": [] } });
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": "kubectl-olm-run", "namespace": "default" },
+        "spec": { "holderIdentity": "host_1_0a" },
+    });
+    simulation.apply(lease).unwrap();
+    for object in [
+        olm(
+            "ClusterServiceVersion",
+            "packageserver",
+            json!({ "displayName": "Package Server", "version": "0.28.0", "install": install }),
+        ),
+        olm("CatalogSource", "market", json!({ "sourceType": "grpc", "address": "market:50051" })),
+    ] {
+        simulation.apply(object).unwrap();
+    }
+    let api = SimApi::start(simulation).unwrap();
+    let options = status::Options {
+        cluster: ClusterFlags { kubeconfig: Some(api.kubeconfig()), ..ClusterFlags::default() },
+        release: ReleaseFlags::default(),
+        namespaces: everywhere(),
+        output: Output::Json,
+    };
+    answer(|printer| status::run(&options, printer))
+}
 
 /// Returns event streams of commands: install-plan wait for a plan that waits for approval, and an audit of its cluster.
 pub(crate) fn events() -> Vec<Value> {
@@ -297,6 +339,7 @@ pub(crate) fn answers() -> Vec<Value> {
         explained(Asked::Bundle(format!("{}/bundles/tea-house.v1.1.0", market.display())), &[]),
         answer(|printer| plans::run(&listed_plans, printer)),
         answer(|printer| operators::run(&listed_operators, printer)),
+        olm_status(),
         listed(&[]),
         listed(&["tea-house"]),
         graph(None),

@@ -164,6 +164,36 @@ forms! {
         deleted: Option<bool>,
         timed_out: Option<bool>,
     }
+    /// The state of OLM itself, of catalogs and of operators: status.
+    OLMStatus {
+        /// What is installed: one installation, unless something is wrong.
+        installations: Vec<Installation>,
+        /// Held Leases of kubectl olm run.
+        leases: Vec<OLMLease>,
+        /// The objects of OLM.
+        objects: Vec<OLMObject>,
+        catalogs: Vec<OLMObject>,
+        /// As operator list prints them.
+        operators: Vec<OperatorState>,
+    }
+    Installation {
+        /// kubectl-olm or upstream
+        distribution: String,
+        version: Option<String>,
+        namespace: String,
+        /// The names of the Deployments.
+        controllers: Vec<String>,
+    }
+    OLMLease { namespace: String, holder_identity: String, }
+    OLMObject {
+        api_version: String,
+        kind: String,
+        namespace: Option<String>,
+        name: String,
+        /// Present, Absent, Changed (it differs from the manifest), Unhealthy or Deleting.
+        state: String,
+        message: Option<String>,
+    }
     /// The versions of the client and the server: version.
     Version { client_version: Client, server_version: Option<Server>, }
     Client { version: String, olm_version: String, platform: String, }
@@ -500,7 +530,7 @@ pub(crate) fn schemas() -> Vec<(String, Value)> {
     }
     of! {
         AuditEvent, BundleAccount, BundleImage, BundleValidation, CatalogAddition, CatalogDiff, CatalogValidation, ImageList, InstallPlanEvent, InstallPlanExplanation, InstallPlanList,
-        OperatorGroupIntersections, OperatorGroupLint, OperatorList, Package, PackageList, Resolution, UpdateGraph, UpdatePath, Version,
+        OLMStatus, OperatorGroupIntersections, OperatorGroupLint, OperatorList, Package, PackageList, Resolution, UpdateGraph, UpdatePath, Version,
     }
 }
 

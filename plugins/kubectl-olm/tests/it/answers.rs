@@ -12,7 +12,15 @@ fn stdout(home: &Home, words: &[&str]) -> String {
 #[test]
 fn the_help_tree() {
     let home = Home::new();
-    let pages = [&["--help"][..], &["version", "--help"], &["completion", "--help"]];
+    let pages = [
+        &["--help"][..],
+        &["install", "--help"],
+        &["upgrade", "--help"],
+        &["uninstall", "--help"],
+        &["status", "--help"],
+        &["version", "--help"],
+        &["completion", "--help"],
+    ];
     let tree: Vec<_> =
         pages.iter().map(|page| format!("$ kubectl olm {}\n{}", page.join(" "), stdout(&home, page))).collect();
     insta::assert_snapshot!(tree.join("\n"));
@@ -22,7 +30,8 @@ fn the_help_tree() {
 fn help_is_available_in_every_spelling() {
     let home = Home::new();
     let page = stdout(&home, &["--help"]);
-    assert_eq!(page, stdout(&home, &[]));
+    let next = "No cluster is configured: there is no kubeconfig file.\n\n  kubectl olm run --simulate DIR ";
+    assert!(stdout(&home, &[]).starts_with(next));
     assert_eq!(page, stdout(&home, &["help"]));
     assert_eq!(page, stdout(&home, &["-h"]));
     assert_eq!(stdout(&home, &["version", "--help"]), stdout(&home, &["help", "version"]));
@@ -117,4 +126,38 @@ fn a_closed_pipe_is_not_an_error() {
     let pipe = "set -o pipefail; kubectl-olm completion zsh | head -n 1 >&2; kubectl-olm --help | true";
     let piped = home.command("/bin/bash").args(["-c", pipe]).assert().success();
     assert_eq!(String::from_utf8_lossy(&piped.get_output().stderr), "#compdef kubectl-olm\n");
+}
+
+/// Output that shared/docs/kubectl-olm.md shows.
+const CRDS: &str = "\
+customresourcedefinition.apiextensions.k8s.io/catalogsources.operators.coreos.com created (dry run)
+customresourcedefinition.apiextensions.k8s.io/clusterserviceversions.operators.coreos.com created (dry run)
+customresourcedefinition.apiextensions.k8s.io/installplans.operators.coreos.com created (dry run)
+customresourcedefinition.apiextensions.k8s.io/olmconfigs.operators.coreos.com created (dry run)
+customresourcedefinition.apiextensions.k8s.io/operatorconditions.operators.coreos.com created (dry run)
+customresourcedefinition.apiextensions.k8s.io/operatorgroups.operators.coreos.com created (dry run)
+customresourcedefinition.apiextensions.k8s.io/operators.operators.coreos.com created (dry run)
+customresourcedefinition.apiextensions.k8s.io/subscriptions.operators.coreos.com created (dry run)
+";
+
+#[test]
+fn manifests_are_printed_without_a_cluster() {
+    let home = Home::new();
+    assert_eq!(stdout(&home, &["install", "--crds-only", "--dry-run"]), CRDS);
+    let text = stdout(&home, &["install", "--image", "example.com/run:1", "--dry-run", "-o", "yaml"]);
+    let list: Value = serde_yaml::from_str(&text).unwrap();
+    let kinds: Vec<&str> = list["items"].as_array().unwrap().iter().filter_map(|item| item["kind"].as_str()).collect();
+    assert_eq!((kinds.len(), kinds.last()), (18, Some(&"Deployment")));
+}
+
+#[test]
+fn an_image_is_required_until_there_is_a_release() {
+    let talk = "error: --image is required: no image of the controllers of kubectl-olm is published yet\n";
+    let refused = Home::new().olm(&["install"]).assert().code(2).stdout("");
+    let said = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+    assert!(said.starts_with(talk), "{said}");
+    assert!(said.contains("kubectl olm install --crds-only && kubectl olm run\n"), "{said}");
+    let refused = Home::new().olm(&["install", "--version", "latest"]).assert().code(2).stdout("");
+    let said = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+    assert!(said.starts_with("error: --version \"latest\" is not a version\n"), "{said}");
 }

@@ -275,9 +275,18 @@ impl Api {
 
     /// Sends a PATCH by server-side apply that takes over fields of other managers.
     pub async fn apply(&self, object: &Value) -> Result<Value, Status> {
+        self.patch_by_apply(object, false).await
+    }
+
+    /// Does the same with server-side dry run.
+    pub async fn rehearse_apply(&self, object: &Value) -> Result<Value, Status> {
+        self.patch_by_apply(object, true).await
+    }
+
+    async fn patch_by_apply(&self, object: &Value, dry_run: bool) -> Result<Value, Status> {
         let target = ObjectRef::from_object(object);
         let resource = self.resource(&target.gvk).await?;
-        let params = PatchParams::apply(MANAGER).force();
+        let params = PatchParams { dry_run, ..PatchParams::apply(MANAGER).force() };
         let request = Request::new(resource.path(&target.namespace));
         self.send(request.patch(&target.name, &params, &Patch::Apply(object))).await
     }

@@ -1,0 +1,325 @@
+//! `kubectl olm install` and `upgrade`: apply the objects of a release in stages, and wait until it works.
+//!
+//! ```text
+//!   look --> refuse: another OLM is there
+//!     |
+//!     +--> CRDs --served--> namespaces --> access --> resources --> Deployments --healthy--> done
+//! ```
+//! Objects are applied server-side, so that the command can be repeated, also after an interruption.
+
+use std::time::Duration;
+
+use olm_core::api::custom_resource_definition::{CrdVersion, CustomResourceDefinition};
+use olm_core::api::kinds::{self, Kind};
+use olm_core::api::object::{self, ObjectRef};
+use olm_core::api::status::Status;
+use olm_core::distribution::installation::Installation;
+use olm_core::distribution::{self, Distribution, Release, Stage, stage};
+use serde_json::Value;
+
+use super::look::{get, holders, installed};
+use super::release::ReleaseFlags;
+use super::wait::{self, End, Waiting};
+use crate::blocking::block_on;
+use crate::cli::connect::connect;
+use crate::cli::flags::{ClusterFlags, DryRun};
+use crate::cli::output::Output;
+use crate::cli::signal;
+use crate::cli::table::{Table, age};
+use crate::cli::{CliError, ErrorKind, Outcome, Printer};
+use crate::cluster::api::Api;
+use crate::cluster::request_error::{Place, RequestError};
+
+/// What may be on the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Nothing, or the same release.
+    Install,
+    /// Another release, which is replaced; an older one only with `downgrade`.
+    Upgrade {
+        /// Whether the release may be older than the installed one.
+        downgrade: bool,
+    },
+}
+
+/// What to install, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The cluster.
+    pub cluster: ClusterFlags,
+    /// The release.
+    pub release: ReleaseFlags,
+    /// What may be on the cluster.
+    pub mode: Mode,
+    /// Whether to apply only the CRDs.
+    pub crds_only: bool,
+    /// Whether to print only what would be done.
+    pub dry_run: DryRun,
+    /// How long to wait until the installation works; zero: not at all.
+    pub timeout: Duration,
+    /// The output format.
+    pub output: Output,
+}
+
+/// Installs or upgrades. The outcome is negative if the installation does not work in time, or cannot.
+///
+/// # Errors
+/// The manifests cannot be read, another OLM is on the cluster, or the server refuses a request.
+pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+    block_on(async {
+        tokio::select! {
+            ended = install(options, printer) => ended,
+            _ = signal::received() => Ok(Outcome::Interrupted),
+        }
+    })
+}
+
+async fn install(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let release = options.release.read(options.crds_only).await?;
+    if options.dry_run == DryRun::Client {
+        return print(options, &release.objects, "created", printer);
+    }
+    let api = connect(&options.cluster).await?.api;
+    check(&api, options, &release, printer).await?;
+    let mut waiting = Waiting::default();
+    let work = apply_and_wait(&api, options, &release, &mut waiting, printer);
+    let limit = if options.timeout.is_zero() { Duration::MAX } else { options.timeout };
+    let ended = match tokio::time::timeout(limit, work).await {
+        Ok(ended) => ended?,
+        Err(_) => {
+            waiting.lines().for_each(|line| printer.reason(line));
+            let message = format!("OLM does not work after {}", age(options.timeout));
+            printer.error(&CliError::new(ErrorKind::Api, message).hint(
+                "run the command again to continue waiting, or use a longer --timeout; kubectl olm status shows each object",
+            ));
+            return Ok(Outcome::Negative);
+        }
+    };
+    match ended {
+        End::Healthy => {
+            printer.talk(done(options, &release));
+            Ok(Outcome::Done)
+        }
+        End::Failed(causes) => {
+            for cause in &causes {
+                printer.reason(cause);
+            }
+            printer.error(&CliError::new(ErrorKind::Api, "OLM was installed, but does not work").hint(
+                "correct the cause and run the command again; kubectl olm uninstall removes everything that was installed",
+            ));
+            Ok(Outcome::Negative)
+        }
+    }
+}
+
+/// Returns the last message.
+fn done(options: &Options, release: &Release) -> String {
+    let what = format!("{} {}", release.distribution.as_str(), release.version);
+    match (options.dry_run, options.crds_only) {
+        (DryRun::Server, _) => format!("{what} can be installed; nothing was changed"),
+        (_, true) => "the CRDs of OLM are installed; to run its controllers from here: kubectl olm run".to_owned(),
+        _ if options.timeout.is_zero() => format!("{what} is applied; kubectl olm status shows whether it works"),
+        _ => format!(
+            "{what} is installed; kubectl olm status shows its objects, and kubectl olm catalog list what it offers"
+        ),
+    }
+}
+
+/// Checks that the release can be applied to the cluster.
+async fn check(api: &Api, options: &Options, release: &Release, printer: &mut Printer) -> Result<(), CliError> {
+    let found = installed(api).await?;
+    match options.mode {
+        Mode::Install if options.crds_only => refuse_crds(&found)?,
+        Mode::Install => refuse_others(&found, release)?,
+        Mode::Upgrade { downgrade } => require_older(&found, release, downgrade)?,
+    }
+    if !found.iter().any(|found| found.distribution == Distribution::Own) && !options.crds_only {
+        for (namespace, holder) in holders(api).await? {
+            printer.warn(format_args!(
+                "{holder} holds the Lease {namespace}/kubectl-olm-run: if kubectl olm run is still running there, stop it"
+            ));
+        }
+    }
+    for namespace in release.stage(Stage::Namespaces) {
+        let target = ObjectRef::from_object(namespace);
+        if get(api, &target).await?.as_ref().is_some_and(object::is_terminating) {
+            return Err(CliError::new(ErrorKind::Api, format!("namespace {} is being deleted", target.name))
+                .hint("kubectl olm uninstall finishes the deletion, or reports what it waits for"));
+        }
+    }
+    for crd in release.stage(Stage::Definitions) {
+        if let Some(there) = get(api, &ObjectRef::from_object(crd)).await? {
+            let offered: Vec<&str> = CustomResourceDefinition::new(crd).versions().map(CrdVersion::name).collect();
+            let stored = object::list(&there, &["status", "storedVersions"]).iter().filter_map(Value::as_str);
+            if let Some(lost) = stored.into_iter().find(|stored| !offered.contains(stored)) {
+                let name = object::name(crd);
+                return Err(CliError::new(
+                    ErrorKind::Api,
+                    format!("the release lacks version {lost} of {name}, in which objects may be stored"),
+                )
+                .hint("a newer OLM has written them: install that version or a newer one"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The hint for an OLM that OpenShift manages.
+const OPENSHIFT: &str = "it is a part of OpenShift, which upgrades it; kubectl olm operator and catalog work with it";
+
+fn refusal(found: &Installation) -> CliError {
+    CliError::new(ErrorKind::Api, format!("OLM is already installed: {}", found.describe()))
+}
+
+fn refuse_others(found: &[Installation], release: &Release) -> Result<(), CliError> {
+    let Some(found) = found.iter().find(|found| !is_same(found, release)) else { return Ok(()) };
+    let is_other = found.distribution != release.distribution || found.namespace != release.namespace;
+    Err(refusal(found).hint(match () {
+        () if found.is_openshift() => OPENSHIFT.to_owned(),
+        () if is_other => {
+            "remove it first: kubectl olm uninstall --dry-run shows what that does to operators".to_owned()
+        }
+        () => format!("to change its version: kubectl olm upgrade --version {}", release.version),
+    }))
+}
+
+/// Returns whether the release, or a part of it, is installed.
+fn is_same(found: &Installation, release: &Release) -> bool {
+    let version = found.version.as_deref();
+    found.distribution == release.distribution
+        && found.namespace == release.namespace
+        && version.is_none_or(|version| version == distribution::label_value(&release.version))
+}
+
+fn refuse_crds(found: &[Installation]) -> Result<(), CliError> {
+    match found.first() {
+        Some(found) => {
+            Err(refusal(found).hint("it has its CRDs, which belong to its version; kubectl olm status checks them"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn require_older(found: &[Installation], release: &Release, downgrade: bool) -> Result<(), CliError> {
+    let found = match found {
+        [] => {
+            return Err(CliError::new(ErrorKind::Api, "OLM is not installed on this cluster")
+                .hint("install it: kubectl olm install"));
+        }
+        [found] => found,
+        [first, second, ..] => {
+            return Err(CliError::new(
+                ErrorKind::Api,
+                format!("the cluster has several installations: {}; {}", first.describe(), second.describe()),
+            )
+            .hint("remove one of them first"));
+        }
+    };
+    if found.is_openshift() {
+        return Err(refusal(found).hint(OPENSHIFT));
+    }
+    if found.distribution != release.distribution || found.namespace != release.namespace {
+        return Err(refusal(found).hint(match found.distribution {
+            Distribution::Upstream => {
+                "specify a release of upstream OLM: --version VERSION, with the same --olm-namespace"
+            }
+            Distribution::Own => "specify --image, without --version and --from, with the same --olm-namespace",
+        }));
+    }
+    let parsed = |version: &str| olm_core::version::parse(version.trim_start_matches('v')).ok();
+    let versions = found.version.as_deref().and_then(parsed).zip(parsed(&release.version));
+    if versions.is_some_and(|(old, new)| olm_core::version::compare(&new, &old).is_lt()) && !downgrade {
+        let message =
+            format!("{} is older than the installed {}", release.version, found.version.as_deref().unwrap_or_default());
+        return Err(CliError::new(ErrorKind::Api, message)
+            .hint("OLM does not support downgrades; to do it anyway: --allow-downgrade"));
+    }
+    Ok(())
+}
+
+async fn apply_and_wait(
+    api: &Api,
+    options: &Options,
+    release: &Release,
+    waiting: &mut Waiting,
+    printer: &mut Printer,
+) -> Result<End, CliError> {
+    let is_dry = options.dry_run == DryRun::Server;
+    let mut applied = Vec::new();
+    let mut before = Stage::Definitions;
+    for object in &release.objects {
+        let now = stage(object);
+        if now > Stage::Definitions && before == Stage::Definitions && !is_dry {
+            wait::served(api, release, waiting, printer).await?;
+        }
+        before = now;
+        let (after, what) = apply(api, object, is_dry).await?;
+        if matches!(options.output, Output::Table | Output::Wide) {
+            printer.line(format_args!("{} {what}{}", qualified(object), options.dry_run.note()))?;
+        }
+        applied.push(after);
+    }
+    printer.flush()?;
+    if !matches!(options.output, Output::Table | Output::Wide) {
+        options.output.objects(printer, &applied, || Table::new([]))?;
+    }
+    if is_dry || options.timeout.is_zero() && !options.crds_only {
+        return Ok(End::Healthy);
+    }
+    if options.crds_only {
+        return wait::served(api, release, waiting, printer).await;
+    }
+    wait::healthy(api, release, waiting, printer).await
+}
+
+/// Applies an object, and returns it with what was done. In a dry run, an object whose kind or namespace does not exist yet
+/// cannot be checked.
+async fn apply(api: &Api, object: &Value, is_dry: bool) -> Result<(Value, &'static str), CliError> {
+    let target = ObjectRef::from_object(object);
+    let before = get(api, &target).await?;
+    let answer = if is_dry { api.rehearse_apply(object).await } else { api.apply(object).await };
+    let after = match answer {
+        Ok(after) => after,
+        Err(refusal) if is_dry && refusal.code == 404 => {
+            return Ok((object.clone(), "not checked, its kind or namespace is missing"));
+        }
+        Err(refusal) => return Err(refused(&target, refusal)),
+    };
+    let what = match &before {
+        None => "created",
+        Some(before) if object::resource_version(before) == object::resource_version(&after) => "unchanged",
+        Some(_) => "configured",
+    };
+    Ok((after, what))
+}
+
+fn refused(target: &ObjectRef, refusal: Status) -> CliError {
+    let resource = resource(target);
+    let error = RequestError::new("patch", resource, &target.namespace, refusal);
+    let error = if target.namespace.is_empty() { RequestError { place: Place::Cluster, ..error } } else { error };
+    CliError::from(error).while_doing(format_args!("cannot apply {}/{}", target.gvk.kind, target.name))
+}
+
+fn resource(target: &ObjectRef) -> String {
+    kinds::find(&target.gvk.group, &target.gvk.kind).map_or_else(|| target.gvk.kind.to_lowercase(), Kind::resource)
+}
+
+/// Returns `kind.group/name`, as kubectl prints it.
+pub(super) fn qualified(object: &Value) -> String {
+    let gvk = object::gvk(object);
+    let group = if gvk.group.is_empty() { String::new() } else { format!(".{}", gvk.group) };
+    format!("{}{group}/{}", gvk.kind.to_lowercase(), object::name(object))
+}
+
+/// Prints the objects of a dry run without a cluster.
+fn print(options: &Options, objects: &[Value], what: &str, printer: &mut Printer) -> Result<Outcome, CliError> {
+    match &options.output {
+        Output::Table | Output::Wide => {
+            for object in objects {
+                printer.line(format_args!("{} {what}{}", qualified(object), options.dry_run.note()))?;
+            }
+        }
+        output => output.objects(printer, objects, || Table::new([]))?,
+    }
+    Ok(Outcome::Done)
+}

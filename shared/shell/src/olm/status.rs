@@ -1,0 +1,247 @@
+//! `kubectl olm status`: the state of OLM itself, of its catalogs, and of operators.
+
+use olm_core::api::crd;
+use olm_core::api::kinds;
+use olm_core::api::object::{self, ObjectRef};
+use olm_core::distribution::installation::Installation;
+use olm_core::distribution::state::{Health, State, health, state};
+use olm_core::distribution::{Distribution, PACKAGE_SERVER, PACKAGES_API, Release, own};
+use serde_json::{Value, json};
+
+use super::look::{get, holders, installed, list};
+use super::release::ReleaseFlags;
+use crate::blocking::block_on;
+use crate::cli::connect::connect;
+use crate::cli::flags::{ClusterFlags, NamespaceFlags, OutputFlags, SourceFlags};
+use crate::cli::list::ListFlags;
+use crate::cli::output::{API_VERSION, Output};
+use crate::cli::streams::Buffer;
+use crate::cli::table::Table;
+use crate::cli::{CliError, Outcome, Printer};
+use crate::cluster::api::Api;
+use crate::operator::list as operators;
+
+/// What to show.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The cluster.
+    pub cluster: ClusterFlags,
+    /// The release to compare with.
+    pub release: ReleaseFlags,
+    /// The namespaces of the operators.
+    pub namespaces: NamespaceFlags,
+    /// The output format.
+    pub output: Output,
+}
+
+/// The state of OLM itself.
+struct Found {
+    installations: Vec<Installation>,
+    /// The holders of Leases, with their namespaces.
+    holders: Vec<(String, String)>,
+    /// Whether the kinds of OLM exist.
+    has_crds: bool,
+    objects: Vec<(ObjectRef, State, String)>,
+    catalogs: Vec<(ObjectRef, State, String)>,
+}
+
+/// Shows the state. The outcome is negative if OLM is not installed or does not work.
+///
+/// # Errors
+/// The manifests or the cluster cannot be read.
+pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let found = block_on(look(options))?;
+    let is_table = matches!(options.output, Output::Table | Output::Wide);
+    if is_table {
+        print(&found, options.output.is_wide(), printer)?;
+    }
+    if found.has_crds && is_table {
+        printer.line("")?;
+        printer.line("Operators:")?;
+        let asked = of_operators(&options.cluster, &options.namespaces, options.output.clone());
+        operators::run(&asked, printer)?;
+    } else if !is_table {
+        let mut read = || operators_in(&options.cluster, &options.namespaces, printer);
+        let operators = if found.has_crds { read()? } else { json!([]) };
+        options.output.object(printer, &document(&found, operators), || Table::new([]))?;
+    }
+    let works = found.objects.iter().all(|(_, state, _)| *state == State::Present);
+    let runs = !found.installations.is_empty() || !found.holders.is_empty();
+    Ok(if runs && works { Outcome::Done } else { Outcome::Negative })
+}
+
+fn of_operators(cluster: &ClusterFlags, namespaces: &NamespaceFlags, output: Output) -> operators::Options {
+    operators::Options {
+        source: SourceFlags { cluster: cluster.clone(), ..SourceFlags::default() },
+        namespaces: namespaces.clone(),
+        names: Vec::new(),
+        blocked: false,
+        list: ListFlags { output: OutputFlags { output }, ..ListFlags::default() },
+    }
+}
+
+/// Returns the operators as `kubectl olm operator list -o json` prints them.
+pub(super) fn operators_in(
+    cluster: &ClusterFlags,
+    namespaces: &NamespaceFlags,
+    printer: &mut Printer,
+) -> Result<Value, CliError> {
+    let (out, err) = (Buffer::default(), Buffer::default());
+    let options = of_operators(cluster, namespaces, Output::Json);
+    operators::run(&options, &mut Printer::to(out.clone(), err.clone()))?;
+    err.text().lines().for_each(|line| printer.talk(line));
+    let mut document: Value = serde_json::from_str(&out.text()).unwrap_or_default();
+    Ok(document["items"].take())
+}
+
+async fn look(options: &Options) -> Result<Found, CliError> {
+    let desired = if options.release.is_upstream() { Some(options.release.read(false).await?) } else { None };
+    let api = connect(&options.cluster).await?.api;
+    let installations = installed(&api).await?;
+    let holders = holders(&api).await?;
+    let release = match (desired, installations.first()) {
+        (Some(release), _) => Some(release),
+        (None, Some(found)) if found.distribution == Distribution::Own => own_release(&api, found).await?,
+        _ => None,
+    };
+    let targets: Vec<(ObjectRef, Option<Value>)> = match &release {
+        Some(release) => {
+            release.objects.iter().map(|object| (ObjectRef::from_object(object), Some(object.clone()))).collect()
+        }
+        None => known(installations.first()).into_iter().map(|target| (target, None)).collect(),
+    };
+    let mut objects = Vec::new();
+    for (target, desired) in targets {
+        let actual = get(&api, &target).await?;
+        let (state, message) = state(desired.as_ref(), actual.as_ref());
+        objects.push((target, state, message));
+    }
+    let has_crds = objects.iter().any(|(target, state, _)| is_crd(target) && *state != State::Absent);
+    if installations.is_empty() && !has_crds {
+        objects.clear();
+    }
+    let mut catalogs = Vec::new();
+    if has_crds {
+        for catalog in list(&api, &kinds::CATALOG_SOURCE, |query| query).await? {
+            let (state, message) = match health(&catalog) {
+                _ if object::is_deleting(&catalog) => (State::Deleting, String::new()),
+                Health::Healthy => (State::Present, String::new()),
+                Health::Waiting(why) | Health::Failed(why) => (State::Unhealthy, why),
+            };
+            catalogs.push((ObjectRef::from_object(&catalog), state, message));
+        }
+    }
+    // The state of catalogs is not that of the installation.
+    objects.retain(|(target, _, _)| target.gvk.kind != kinds::CATALOG_SOURCE.kind || release.is_some());
+    Ok(Found { installations, holders, has_crds, objects, catalogs })
+}
+
+fn is_crd(target: &ObjectRef) -> bool {
+    target.gvk.kind == kinds::CUSTOM_RESOURCE_DEFINITION.kind
+}
+
+/// Returns this project's release with the image and the namespace of the installed one.
+async fn own_release(api: &Api, found: &Installation) -> Result<Option<Release>, CliError> {
+    let name = olm_core::distribution::CONTROLLERS;
+    let deployment = get(api, &kinds::DEPLOYMENT.object(&found.namespace, name)).await?.unwrap_or_default();
+    let containers = object::list(&deployment, &["spec", "template", "spec", "containers"]);
+    let image = containers.first().map_or("", |container| object::text(container, &["image"]));
+    let changes = olm_core::distribution::Changes {
+        namespace: Some(found.namespace.clone()),
+        ..olm_core::distribution::Changes::default()
+    };
+    Ok(Some(own(env!("CARGO_PKG_VERSION"), Some(image)).with(&changes)))
+}
+
+/// Returns the objects that every installation has, without manifests to compare with: the CRDs, and those of upstream OLM.
+fn known(found: Option<&Installation>) -> Vec<ObjectRef> {
+    let mut targets: Vec<ObjectRef> = crd::all().iter().map(ObjectRef::from_object).collect();
+    if let Some(found) = found {
+        let namespace = &found.namespace;
+        targets.push(kinds::NAMESPACE.object("", namespace));
+        let deployments = olm_core::distribution::UPSTREAM.into_iter().chain([PACKAGE_SERVER]);
+        targets.extend(deployments.map(|name| kinds::DEPLOYMENT.object(namespace, name)));
+        targets.push(kinds::CLUSTER_SERVICE_VERSION.object(namespace, PACKAGE_SERVER));
+        targets.push(kinds::API_SERVICE.object("", PACKAGES_API));
+    }
+    targets
+}
+
+/// Returns the summary: what is installed, and what runs it.
+fn summary(found: &Found) -> Vec<String> {
+    let mut lines = Vec::new();
+    for installation in &found.installations {
+        lines.push(format!("OLM: {}", installation.describe()));
+    }
+    if found.installations.is_empty() {
+        let crds = if found.has_crds { " (its CRDs are)" } else { "" };
+        lines.push(format!("OLM: not installed{crds}"));
+    }
+    for (namespace, holder) in &found.holders {
+        lines.push(format!("Controllers: kubectl olm run (Lease {namespace}/kubectl-olm-run, held by {holder})"));
+    }
+    lines
+}
+
+fn print(found: &Found, is_wide: bool, printer: &mut Printer) -> Result<(), CliError> {
+    for line in summary(found) {
+        printer.line(line)?;
+    }
+    if found.installations.is_empty() && found.holders.is_empty() {
+        let next =
+            if found.has_crds { "kubectl olm run" } else { "kubectl olm install, or kubectl olm install --crds-only" };
+        printer.talk(format_args!("no controllers are running: {next}"));
+    }
+    if !found.objects.is_empty() {
+        let wrong = found.objects.iter().filter(|(_, state, _)| *state != State::Present).count();
+        let all = found.objects.len();
+        printer.line(if wrong == 0 {
+            format!("Objects: {all} present")
+        } else {
+            format!("Objects: {} of {all} present", all - wrong)
+        })?;
+    }
+    let shown: Vec<_> = found.objects.iter().filter(|(_, state, _)| is_wide || *state != State::Present).collect();
+    if !shown.is_empty() {
+        printer.line("")?;
+        printer.data(table(&shown))?;
+    }
+    if !found.catalogs.is_empty() {
+        printer.line("")?;
+        printer.line("Catalogs:")?;
+        printer.data(table(&found.catalogs.iter().collect::<Vec<_>>()))?;
+    }
+    Ok(())
+}
+
+fn table(rows: &[&(ObjectRef, State, String)]) -> Table {
+    let mut table = Table::new(["KIND", "NAMESPACE", "NAME", "STATE", "MESSAGE"]);
+    for (target, state, message) in rows {
+        table.row([&target.gvk.kind, &target.namespace, &target.name, state.as_str(), message.as_str()]);
+    }
+    table
+}
+
+fn document(found: &Found, operators: Value) -> Value {
+    let item = |(target, state, message): &(ObjectRef, State, String)| {
+        let mut item = json!({
+            "apiVersion": target.gvk.api_version(), "kind": target.gvk.kind, "name": target.name, "state": state,
+        });
+        for (key, text) in [("namespace", &target.namespace), ("message", message)] {
+            if !text.is_empty() {
+                item[key] = text.as_str().into();
+            }
+        }
+        item
+    };
+    let held = |(namespace, holder): &(String, String)| json!({ "namespace": namespace, "holderIdentity": holder });
+    json!({
+        "apiVersion": API_VERSION,
+        "kind": "OLMStatus",
+        "installations": found.installations,
+        "leases": found.holders.iter().map(held).collect::<Vec<_>>(),
+        "objects": found.objects.iter().map(item).collect::<Vec<_>>(),
+        "catalogs": found.catalogs.iter().map(item).collect::<Vec<_>>(),
+        "operators": operators,
+    })
+}

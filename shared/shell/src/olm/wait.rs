@@ -1,0 +1,176 @@
+//! Waits until an installation works.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use olm_core::api::kinds;
+use olm_core::api::object::{self, ObjectRef};
+use olm_core::distribution::state::{Health, health};
+use olm_core::distribution::{Distribution, PACKAGE_SERVER, Release, Stage};
+use serde_json::Value;
+
+use super::look::{get, list};
+use crate::cli::output::name;
+use crate::cli::{CliError, Printer};
+use crate::cluster::api::Api;
+
+/// The interval between two reads of the awaited objects, of which there are a handful.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// States of a container that do not end without a change of the pod, or only by chance: an image that cannot be pulled, a
+/// configuration that is missing, and a program that ends again and again.
+const STUCK: [&str; 7] = [
+    "ImagePullBackOff",
+    "ErrImageNeverPull",
+    "InvalidImageName",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+    "CrashLoopBackOff",
+];
+
+/// How waiting ended.
+pub(super) enum End {
+    /// Everything works.
+    Healthy,
+    /// These objects do not work, with the causes; they will not without a change.
+    Failed(Vec<String>),
+}
+
+/// What is awaited, and what it waits for, for the message after a time-out.
+#[derive(Default)]
+pub(super) struct Waiting(BTreeMap<String, String>);
+
+impl Waiting {
+    /// Returns a line for each object that does not work yet.
+    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|(name, why)| format!("{name}: {why}"))
+    }
+
+    /// Notes the health of an object, and reports a change.
+    fn note(&mut self, name: String, health: &Health, printer: &mut Printer) {
+        match health {
+            Health::Healthy => {
+                if self.0.remove(&name).is_some() {
+                    printer.talk(format_args!("{name} is ready"));
+                }
+            }
+            Health::Waiting(why) | Health::Failed(why) => {
+                if self.0.get(&name) != Some(why) {
+                    printer.talk(format_args!("waiting for {name}: {why}"));
+                    self.0.insert(name, why.clone());
+                }
+            }
+        }
+    }
+}
+
+/// Waits until the API server serves the CRDs of the release.
+pub(super) async fn served(
+    api: &Api,
+    release: &Release,
+    waiting: &mut Waiting,
+    printer: &mut Printer,
+) -> Result<End, CliError> {
+    let crds: Vec<ObjectRef> = release.stage(Stage::Definitions).map(ObjectRef::from_object).collect();
+    loop {
+        let mut are_ready = true;
+        for target in &crds {
+            let found = get(api, target).await?.unwrap_or_default();
+            let established = health(&found);
+            are_ready &= established == Health::Healthy;
+            waiting.note(format!("customresourcedefinition/{}", target.name), &established, printer);
+        }
+        // Discovery can lag behind.
+        for object in release.stage(Stage::Resources) {
+            if !are_ready {
+                break;
+            }
+            match api.resource(&object::gvk(object)).await {
+                Ok(_) => {}
+                Err(refusal) if refusal.code == 404 => are_ready = false,
+                Err(refusal) => {
+                    return Err(crate::cluster::request_error::RequestError::of_cluster("get", "/apis", refusal).into());
+                }
+            }
+        }
+        if are_ready {
+            return Ok(End::Healthy);
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+/// Waits until the controllers, and the package server of upstream OLM, work. Ends early if one of them cannot.
+pub(super) async fn healthy(
+    api: &Api,
+    release: &Release,
+    waiting: &mut Waiting,
+    printer: &mut Printer,
+) -> Result<End, CliError> {
+    let awaited = release.objects.iter().filter(|object| is_awaited(release, object));
+    let awaited: Vec<ObjectRef> = awaited.map(ObjectRef::from_object).collect();
+    loop {
+        let (mut are_healthy, mut failed) = (true, Vec::new());
+        for target in &awaited {
+            let label = format!("{}/{}", target.gvk.kind.to_lowercase(), target.name);
+            let found = get(api, target).await?;
+            let state = match &found {
+                Some(found) => health(found),
+                None => Health::Failed("it was deleted".to_owned()),
+            };
+            let state = match (state, found) {
+                (Health::Waiting(why), Some(found)) if target.gvk.kind == kinds::DEPLOYMENT.kind => {
+                    stuck(api, &found).await?.map_or(Health::Waiting(why), Health::Failed)
+                }
+                (state, _) => state,
+            };
+            are_healthy &= state == Health::Healthy;
+            if let Health::Failed(why) = &state {
+                failed.push(format!("{label}: {why}"));
+            }
+            waiting.note(label, &state, printer);
+        }
+        if !failed.is_empty() {
+            return Ok(End::Failed(failed));
+        }
+        if are_healthy {
+            return Ok(End::Healthy);
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+fn is_awaited(release: &Release, object: &Value) -> bool {
+    match object::kind(object) {
+        "Deployment" => true,
+        "ClusterServiceVersion" => {
+            release.distribution == Distribution::Upstream && object::name(object) == PACKAGE_SERVER
+        }
+        _ => false,
+    }
+}
+
+/// Returns why a pod of a Deployment cannot start.
+async fn stuck(api: &Api, deployment: &Value) -> Result<Option<String>, CliError> {
+    let labels: Vec<String> = object::entries(deployment, &["spec", "selector", "matchLabels"])
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    let namespace = object::namespace(deployment);
+    let pods = list(api, &kinds::POD, |query| query.within(namespace).labelled(&labels.join(","))).await?;
+    let waiting = |pod: &Value| {
+        let containers = ["initContainerStatuses", "containerStatuses"];
+        let states = containers.iter().flat_map(|list| object::list(pod, &["status", list]));
+        states
+            .map(|status| object::at(status, &["state", "waiting"]))
+            .find(|waiting| STUCK.contains(&object::text(waiting, &["reason"])))
+            .map(|waiting| {
+                (object::text(waiting, &["reason"]).to_owned(), object::text(waiting, &["message"]).to_owned())
+            })
+    };
+    Ok(pods.iter().filter(|pod| !object::is_deleting(pod)).find_map(|pod| {
+        let (reason, message) = waiting(pod)?;
+        let message = if message.is_empty() { String::new() } else { format!(": {message}") };
+        Some(format!("{} cannot start: {reason}{message}", name(pod)))
+    }))
+}

@@ -1,0 +1,171 @@
+//! `kubectl olm` without arguments: what to do next on this cluster.
+//!
+//! *Guarantees*: One screen, within [`LIMIT`], and never an error: what cannot be read is named.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use olm_core::api::{crd, kinds, object};
+use olm_core::distribution::installation::Installation;
+
+use super::look::{get, holders, installed};
+use super::status::operators_in;
+use crate::blocking::block_on;
+use crate::cli::connect::connect;
+use crate::cli::flags::{ClusterFlags, NamespaceFlags};
+use crate::cli::{CliError, ErrorKind, Outcome, Printer};
+
+/// How long the cluster may take. The answer is not worth more of a user's time.
+const LIMIT: Duration = Duration::from_secs(3);
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Found {
+    /// There is no kubeconfig.
+    NoCluster,
+    /// The cluster cannot be read.
+    Unreadable(String),
+    /// It has no OLM.
+    NoOlm,
+    /// It has the CRDs of OLM, but no controllers.
+    NoControllers,
+    /// OLM runs, as described, with this many operators, and this many for which a user has to act.
+    Olm { described: String, operators: usize, blocked: usize },
+}
+
+/// Prints what to do next.
+///
+/// # Errors
+/// The output cannot be written.
+pub fn run(printer: &mut Printer) -> Result<Outcome, CliError> {
+    let (send, receive) = mpsc::channel();
+    // A thread, because a program that provides credentials can block. It ends with the process.
+    thread::spawn(move || drop(send.send(look())));
+    let found = receive
+        .recv_timeout(LIMIT)
+        .unwrap_or_else(|_| Found::Unreadable(format!("it does not respond within {} s", LIMIT.as_secs())));
+    printer.data(text(&found))?;
+    Ok(Outcome::Done)
+}
+
+fn look() -> Found {
+    let flags = ClusterFlags { request_timeout: Some(LIMIT), ..ClusterFlags::default() };
+    match read(&flags) {
+        Ok(found) => found,
+        Err(error) if error.kind == ErrorKind::NoCluster => Found::NoCluster,
+        Err(error) => Found::Unreadable(error.to_string()),
+    }
+}
+
+fn read(flags: &ClusterFlags) -> Result<Found, CliError> {
+    let (has_crds, described) = block_on(async {
+        let api = connect(flags).await?.api;
+        let mut has_crds = false;
+        for crd in crd::all() {
+            let target = kinds::CUSTOM_RESOURCE_DEFINITION.object("", object::name(&crd));
+            has_crds = has_crds || get(&api, &target).await?.is_some();
+        }
+        let mut described: Vec<String> = installed(&api).await?.iter().map(Installation::describe).collect();
+        described.extend(holders(&api).await?.iter().map(|(_, holder)| format!("kubectl olm run on {holder}")));
+        Ok::<_, CliError>((has_crds, described))
+    })?;
+    Ok(match (has_crds, described.is_empty()) {
+        (false, _) => Found::NoOlm,
+        (true, true) => Found::NoControllers,
+        (true, false) => {
+            let everywhere = NamespaceFlags { namespace: None, all_namespaces: true };
+            let mut silent = Printer::to(std::io::sink(), std::io::sink());
+            let operators = operators_in(flags, &everywhere, &mut silent)?;
+            let all = operators.as_array().map(Vec::as_slice).unwrap_or_default();
+            let is_blocked = |operator: &&serde_json::Value| operator["health"] == "Blocked";
+            let blocked = all.iter().filter(is_blocked).count();
+            Found::Olm { described: described.join(", "), operators: all.len(), blocked }
+        }
+    })
+}
+
+/// Returns the screen.
+fn text(found: &Found) -> String {
+    let (state, commands): (String, &[(&str, &str)]) = match found {
+        Found::NoCluster => ("No cluster is configured: there is no kubeconfig file.".to_owned(), &WITHOUT_CLUSTER),
+        Found::Unreadable(why) => (format!("The cluster cannot be read: {why}."), &WITHOUT_ANSWER),
+        Found::NoOlm => ("The cluster has no OLM.".to_owned(), &WITHOUT_OLM),
+        Found::NoControllers => {
+            ("The cluster has the CRDs of OLM, but no controllers are running.".to_owned(), &WITHOUT_CONTROLLERS)
+        }
+        Found::Olm { described, operators: 0, .. } => {
+            (format!("The cluster has {described}, and no operators."), &WITHOUT_OPERATORS)
+        }
+        Found::Olm { described, operators, blocked: 0 } => (
+            format!("The cluster has {described}, and {operators} operators. None of them needs an action."),
+            &WITH_OPERATORS,
+        ),
+        Found::Olm { described, operators, blocked } => (
+            format!("The cluster has {described}, and {operators} operators. {blocked} of them need an action."),
+            &BLOCKED,
+        ),
+    };
+    let width = commands.iter().chain(&HELP).map(|(command, _)| command.len()).max().unwrap_or_default();
+    let line = |(command, what): &(&str, &str)| format!("  kubectl olm {command:width$}   {what}\n");
+    let lines: String = commands.iter().chain(&HELP).map(line).collect();
+    format!("{state}\n\n{lines}")
+}
+
+const HELP: [(&str, &str); 1] = [("--help", "List all commands")];
+const WITHOUT_CLUSTER: [(&str, &str); 2] = [
+    ("run --simulate DIR", "Simulate OLM on a folder of manifests; tests/quickstart in the source code is an example"),
+    ("catalog list DIR|IMAGE", "List the packages of a catalog"),
+];
+const WITHOUT_ANSWER: [(&str, &str); 2] = [
+    ("version", "Check the connection; kubectl config current-context prints the context"),
+    ("run --simulate DIR", "Simulate OLM on a folder of manifests"),
+];
+const WITHOUT_OLM: [(&str, &str); 3] = [
+    ("install --crds-only", "Install the CRDs of OLM, and then"),
+    ("run", "run its controllers on this machine"),
+    ("install --help", "Or install OLM in the cluster"),
+];
+const WITHOUT_CONTROLLERS: [(&str, &str); 2] =
+    [("run", "Run the controllers on this machine"), ("status", "Show the state of each object")];
+const WITHOUT_OPERATORS: [(&str, &str); 3] = [
+    ("catalog list", "List the packages that can be installed"),
+    ("install-plan explain --package NAME", "Show what an installation would do"),
+    ("status", "Show the state of OLM and of its catalogs"),
+];
+const WITH_OPERATORS: [(&str, &str); 2] = [
+    ("operator list -A", "List operators and their versions"),
+    ("status", "Show the state of OLM and of its catalogs"),
+];
+const BLOCKED: [(&str, &str); 2] = [
+    ("operator list -A --blocked", "Show why, and the command that helps"),
+    ("status", "Show the state of OLM and of its catalogs"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_state_fits_on_a_screen_and_names_a_next_command() {
+        let olm = |operators, blocked| Found::Olm {
+            described: "upstream OLM v1 in namespace olm".to_owned(),
+            operators,
+            blocked,
+        };
+        for (found, command) in [
+            (Found::NoCluster, "run --simulate DIR"),
+            (Found::Unreadable("it does not respond within 3 s".to_owned()), "version"),
+            (Found::NoOlm, "install --crds-only"),
+            (Found::NoControllers, "run"),
+            (olm(0, 0), "catalog list"),
+            (olm(2, 0), "operator list -A"),
+            (olm(2, 1), "operator list -A --blocked"),
+        ] {
+            let screen = text(&found);
+            assert!(screen.lines().count() < 24, "{screen}");
+            assert!(screen.contains(&format!("\n\n  kubectl olm {command}  ")), "{screen}");
+            assert!(screen.ends_with("   List all commands\n"), "{screen}");
+        }
+    }
+}
