@@ -32,7 +32,7 @@ enum Command {
     List(Box<list::Arguments>),
     Uninstall(Box<uninstall::Arguments>),
     Upgrade(Box<upgrade::Arguments>),
-    Wait(wait::Arguments),
+    Wait(Box<wait::Arguments>),
 }
 
 fn main() -> ExitCode {
@@ -41,6 +41,6 @@ fn main() -> ExitCode {
         Command::List(arguments) => list::run(*arguments, printer),
         Command::Uninstall(arguments) => uninstall::run(*arguments, printer),
         Command::Upgrade(arguments) => upgrade::run(*arguments, printer),
-        Command::Wait(arguments) => wait::run(arguments, printer),
+        Command::Wait(arguments) => wait::run(*arguments, printer),
     })
 }

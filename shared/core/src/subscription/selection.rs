@@ -253,7 +253,8 @@ fn in_package<'p>(package: &'p Package, request: Request<'_>) -> Result<(&'p Cha
             vec![package.channel(name).ok_or_else(unknown)?]
         }
     };
-    let default = || channels.iter().find(|channel| channel.name == package.default_channel).or(channels.first());
+    let default =
+        || channels.iter().find(|channel| channel.name == package.default_channel).or_else(|| channels.first());
     let Some(range) = request.range else {
         let empty =
             |channel: &str| Unselectable::EmptyChannel { package: package.name.clone(), channel: channel.to_owned() };

@@ -85,7 +85,9 @@ pub(super) async fn gone(
                     listed.extend(objects);
                     if is_last {
                         remaining.clear();
-                        std::mem::take(&mut listed).iter().for_each(|object| note(object, uids, &mut remaining));
+                        for object in std::mem::take(&mut listed) {
+                            note(&object, uids, &mut remaining);
+                        }
                         is_known = true;
                     }
                 }

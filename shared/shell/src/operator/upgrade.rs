@@ -115,7 +115,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
             printer.talk("No operators with a Subscription found");
         }
         for (namespace, name) in targets {
-            if upgrade(options, &namespace, &name, printer).await? == Outcome::Negative {
+            if Box::pin(upgrade(options, &namespace, &name, printer)).await? == Outcome::Negative {
                 return Ok(Outcome::Negative);
             }
         }
@@ -166,7 +166,7 @@ async fn upgrade(options: &Options, namespace: &str, name: &str, printer: &mut P
             return Ok(Outcome::Done);
         };
         if is_first || options.path {
-            let versions = path.hops[..=last].iter().map(|hop| hop.label());
+            let versions = path.hops[..=last].iter().map(Hop::label);
             let versions: Vec<String> = std::iter::once(installed.clone()).chain(versions).collect();
             let words = format!("operator/{name} in namespace {namespace}: {}", versions.join(" -> "));
             if options.path {

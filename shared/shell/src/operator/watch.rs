@@ -140,7 +140,9 @@ impl OperatorWatch {
         let uids: Vec<&str> = listed.iter().map(object::uid).collect();
         let gone = self.world.objects().map(|known| known.json()).filter(|known| is_of_kind(known));
         let gone: Vec<Value> = gone.filter(|known| !uids.contains(&object::uid(known))).cloned().collect();
-        gone.iter().for_each(|object| self.delete(object));
+        for object in &gone {
+            self.delete(object);
+        }
         for object in listed {
             self.world.apply(object);
         }
