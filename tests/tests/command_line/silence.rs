@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use crate::lists::{help, sub_commands};
@@ -72,6 +72,20 @@ fn home() -> Home {
     home
 }
 
+/// The time that a command may take. One that does not end is killed, and reported by its exit code.
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// Kills processes that still run after a time, unless the sender is dropped before.
+fn kill_after(limit: Duration, processes: Vec<Arc<Mutex<Child>>>) -> mpsc::Sender<()> {
+    let (sender, ended) = mpsc::channel();
+    std::thread::spawn(move || {
+        if ended.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
+            processes.iter().for_each(|process| process.lock().unwrap().kill().unwrap());
+        }
+    });
+    sender
+}
+
 #[test]
 fn every_command_that_connects_to_a_server_is_tested_here() {
     let home = Home::new();
@@ -105,21 +119,27 @@ fn a_server_that_never_responds_is_reported() {
     for scheme in ["http", "https"] {
         let config = home.path(scheme);
         fs::write(&config, kubeconfig(&format!("{scheme}://{address}"))).unwrap();
+        let began = Instant::now();
         let started: Vec<_> = commands
             .iter()
             .map(|(program, line)| {
                 let mut command = command(&home, &config, program, line);
                 command.arg("--request-timeout=1s").stdout(Stdio::piped()).stderr(Stdio::piped());
-                (format!("{program} {line}"), Instant::now(), command.spawn().unwrap())
+                (format!("{program} {line}"), Arc::new(Mutex::new(command.spawn().unwrap())))
             })
             .collect();
+        let _running = kill_after(LIMIT, started.iter().map(|(_, child)| child.clone()).collect());
         let mut wrong = Vec::new();
-        for (line, began, child) in started {
-            let (code, out, talk) = said(&child.wait_with_output().unwrap());
-            let within = began.elapsed() < Duration::from_mins(1);
-            let told = talk.contains("within 1 s");
-            if code != 2 || !out.is_empty() && !line.ends_with("version") || !told || !within {
-                wrong.push(format!("{scheme}: {line}: {code} {:?}\n{out}{talk}", began.elapsed()));
+        for (line, child) in started {
+            // The process is not locked while its output is read, so that it can be killed.
+            let (out, talk) = {
+                let mut child = child.lock().unwrap();
+                (child.stdout.take().unwrap(), child.stderr.take().unwrap())
+            };
+            let (out, talk) = (io::read_to_string(out).unwrap(), io::read_to_string(talk).unwrap());
+            let code = child.lock().unwrap().wait().unwrap().code();
+            if code != Some(2) || !out.is_empty() && !line.ends_with("version") || !talk.contains("within 1 s") {
+                wrong.push(format!("{scheme}: {line}: {code:?} {:?}\n{out}{talk}", began.elapsed()));
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -77,7 +77,7 @@ impl OperatorWatch {
     /// Waits for a change of the objects. Returns at once with the first complete state.
     ///
     /// # Errors
-    /// The server refuses to list or watch the objects.
+    /// The server refuses to list or watch the objects, or does not respond to the first list.
     pub(super) async fn changed(&mut self, printer: &mut Printer) -> Result<(), CliError> {
         loop {
             let (index, step) = {
@@ -120,7 +120,10 @@ impl OperatorWatch {
             }
             Step::Event(WatchEvent::Unreadable(object)) => Ok(self.world.apply_unreadable(object).is_some()),
             Step::Event(_) | Step::Watching => Ok(false),
-            Step::Failed(refusal) if lasts(&refusal) => Err(refused(&refusal, &watched.kind, &self.namespace)),
+            // Without a first list there is nothing to wait for: a server that does not respond is an error, as in other commands.
+            Step::Failed(refusal) if lasts(&refusal) || !watched.is_known => {
+                Err(refused(&refusal, &watched.kind, &self.namespace))
+            }
             Step::Failed(refusal) => {
                 if self.trouble.as_ref() != Some(&refusal.message) {
                     printer.warn(format_args!("no answer from the server, retrying: {}", refusal.message));
