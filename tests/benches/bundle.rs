@@ -10,7 +10,7 @@ use olm_tests::data::{NO_DATA, data};
 
 const RUNS: usize = 5;
 
-fn main() -> Result<()> {
+pub(crate) fn measure() -> Result<()> {
     let mut printer = Printer::stdio();
     let bundles = data().context(NO_DATA)?.join("bundles");
     let plugin = release("kubectl-olm-bundle")?;

@@ -23,7 +23,7 @@ const BYTES: usize = 159_000_000;
 /// A run is long, and the first one warms the disk's cache.
 const RUNS: usize = 3;
 
-fn main() -> Result<()> {
+pub(crate) fn measure() -> Result<()> {
     let mut printer = Printer::stdio();
     let data = data::data().context(data::NO_DATA)?;
     let ours = release("kubectl-olm-catalog")?;
@@ -37,12 +37,12 @@ fn main() -> Result<()> {
             printer.line(format_args!(
                 "  kubectl olm catalog {}: {}",
                 words.join(" "),
-                measure(&ours, words, directory)?
+                figures(&ours, words, directory)?
             ))?;
         }
         for words in [&["validate"][..], &["alpha", "list", "packages"], &["render"]] {
             if let Some(opm) = &opm {
-                printer.line(format_args!("  opm {}: {}", words.join(" "), measure(opm, words, directory)?))?;
+                printer.line(format_args!("  opm {}: {}", words.join(" "), figures(opm, words, directory)?))?;
             }
         }
     }
@@ -157,7 +157,7 @@ fn real_bundles(folder: &Path, data: &Path) -> Result<Vec<Value>> {
 }
 
 /// Returns the best time of several runs, and the peak memory of any.
-fn measure(program: &Path, words: &[&str], directory: &Path) -> Result<String> {
+fn figures(program: &Path, words: &[&str], directory: &Path) -> Result<String> {
     let (mut best, mut most) = (Duration::MAX, 0);
     for _ in 0..RUNS {
         let began = Instant::now();

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 const RUNS: usize = 10;
 
-fn main() -> Result<()> {
+pub(crate) fn measure() -> Result<()> {
     let mut printer = Printer::stdio();
     let data = data::data().context(data::NO_DATA)?;
     let mut objects = documents(&data.join("objects/insights-operator/installplan.yaml"))?;

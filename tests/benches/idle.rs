@@ -18,7 +18,7 @@ const INSTALLS: usize = 12;
 /// How long the controllers are idle while their writes are counted.
 const IDLE: Duration = Duration::from_mins(1);
 
-fn main() -> Result<()> {
+pub(crate) fn measure() -> Result<()> {
     let mut printer = Printer::stdio();
     let data = data::data().context(data::NO_DATA)?;
     let binary = release("kubectl-olm-run")?;

@@ -10,7 +10,7 @@ use olm_tests::data;
 /// Number of measured installs.
 const RUNS: usize = 10;
 
-fn main() -> Result<()> {
+pub(crate) fn measure() -> Result<()> {
     let mut printer = Printer::stdio();
     let data = data::data().context(data::NO_DATA)?;
     let binary = release("kubectl-olm-run")?;

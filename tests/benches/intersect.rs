@@ -13,7 +13,7 @@ const RUNS: usize = 10;
 /// The namespaces that the group of a namespace targets, by index; none means all.
 type Targets<'a> = &'a dyn Fn(usize) -> Vec<usize>;
 
-fn main() -> Result<()> {
+pub(crate) fn measure() -> Result<()> {
     let mut printer = Printer::stdio();
     let few = |n: usize| (0..5).map(|step| (n + step * 37) % GROUPS).collect();
     let half = |n: usize| (0..GROUPS).filter(|other| (n ^ other).is_multiple_of(2)).collect();

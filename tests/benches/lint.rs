@@ -17,7 +17,7 @@ const RUNS: usize = 10;
 /// Returns the spec of a namespace's group.
 type Spec<'a> = &'a dyn Fn(usize) -> Value;
 
-fn main() -> Result<()> {
+pub(crate) fn measure() -> Result<()> {
     let mut printer = Printer::stdio();
     let of_team = |n: usize| json!({ "selector": { "matchLabels": { "team": team(n) } } });
     let mixed = |n: usize| match n % 3 {

@@ -30,7 +30,7 @@ const IDLE: Duration = Duration::from_mins(1);
 /// How long the controllers may continue to work after the last copy was observed.
 const AFTERWARDS: Duration = Duration::from_secs(5);
 
-fn main() -> Result<()> {
+pub(crate) fn measure(arguments: &[String]) -> Result<()> {
     let mut printer = Printer::stdio();
     let data = data::data().context(data::NO_DATA)?;
     let binary = release("kubectl-olm-run")?;
@@ -38,7 +38,7 @@ fn main() -> Result<()> {
     let packages = catalog::write(&data.join("bundles"), folder.path(), |bundle| {
         BUNDLES.iter().any(|wanted| bundle == Path::new(wanted))
     })?;
-    let namespaces = std::env::args().nth(1).map_or(Ok(NAMESPACES), |n| n.parse())?;
+    let namespaces = arguments.first().map_or(Ok(NAMESPACES), |n| n.parse())?;
     let cluster = with_tenants(namespaces)?;
     cluster.create(&namespace("operators"))?;
     cluster.create(&json!({

@@ -40,12 +40,12 @@ const OPERATORS: usize = BUNDLES.len();
 /// Number of copies that are added to a World.
 const COPIES: usize = 30_000;
 
-fn main() -> Result<()> {
+pub(crate) fn measure(arguments: &[String]) -> Result<()> {
     let mut printer = Printer::stdio();
     let data = data::data().context(data::NO_DATA)?;
     let binary = release("kubectl-olm-run")?;
     let (catalog, cluster_files) = (tempfile::tempdir()?, tempfile::tempdir()?);
-    let mut arguments = std::env::args().skip(1).map(|n| n.parse::<usize>());
+    let mut arguments = arguments.iter().map(|n| n.parse::<usize>());
     let namespaces = arguments.next().transpose()?.unwrap_or(NAMESPACES);
     let operators = arguments.next().transpose()?.unwrap_or(OPERATORS).min(OPERATORS);
     let packages = catalog::write(&data.join("bundles"), catalog.path(), |bundle| {

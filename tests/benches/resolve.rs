@@ -13,7 +13,7 @@ const VERSIONS: usize = 3;
 const CHANNELS: [&str; 2] = ["alpha", "stable"];
 const RUNS: usize = 20;
 
-fn main() -> Result<()> {
+pub(crate) fn measure() -> Result<()> {
     let mut printer = Printer::stdio();
     let snapshot = catalog();
     let names = ["p0", "p10", "p20", "p30", "p40"];

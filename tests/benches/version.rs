@@ -12,7 +12,7 @@ use olm_tests::house::manifests;
 /// Enough runs to hide a single slow one.
 const RUNS: usize = 10;
 
-fn main() -> Result<()> {
+pub(crate) fn measure() -> Result<()> {
     let mut printer = Printer::stdio();
     let plugins: Vec<_> =
         manifests::members()?.into_iter().filter(|member| member.file.starts_with("plugins")).collect();
