@@ -13,7 +13,7 @@ use olm_shell::olm::release::ReleaseFlags;
 /// until the Deployments are available and the ClusterServiceVersion of the package server has succeeded, and ends early
 /// if a pod cannot start. With --dry-run=client it connects to no cluster: -o yaml prints the manifests.
 ///
-/// Exit codes: 0 success, 1 OLM is installed but does not work, 2 error.
+/// Exit codes: 0 success, 1 OLM is installed but not ready, 2 error.
 #[derive(Debug, clap::Args)]
 #[command(before_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -71,7 +71,7 @@ impl Applied {
 /// Objects that the release no longer contains remain. An older release is refused, and so is one that lacks a version of
 /// a CRD in which objects are stored.
 ///
-/// Exit codes: 0 success, 1 OLM is upgraded but does not work, 2 error.
+/// Exit codes: 0 success, 1 OLM is upgraded but not ready, 2 error.
 #[derive(Debug, clap::Args)]
 #[command(before_help = UPGRADES)]
 pub(crate) struct Upgrade {

@@ -11,7 +11,7 @@ use olm_shell::olm::status::{self, Options};
 /// table contains only objects that are not Present; -o wide shows all. Operators are shown as by kubectl olm operator
 /// list; -n and -A select their namespaces.
 ///
-/// Exit codes: 0 OLM works, 1 it is not installed or does not work, 2 error.
+/// Exit codes: 0 OLM is ready, 1 it is not installed or not ready, 2 error.
 #[derive(Debug, clap::Args)]
 #[command(before_help = EXAMPLES)]
 pub(crate) struct Arguments {

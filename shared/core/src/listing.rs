@@ -1,4 +1,4 @@
-//! Joins names for sentences.
+//! Joins names and counts for sentences.
 
 /// Maximum number of names in [`shortened`].
 const MOST: usize = 8;
@@ -27,6 +27,11 @@ pub fn shortened<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
     }
 }
 
+/// Returns a count with its noun, as in `1 finding` or `3 findings`.
+pub fn count(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,5 +47,6 @@ mod tests {
         }
         assert_eq!(listed(&names), "a, b, c, d, e, f, g, h and i");
         assert_eq!(shortened(names), "a, b, c, d, e, f, g, h and 1 more");
+        assert_eq!([0, 1, 2].map(|n| count(n, "finding")), ["0 findings", "1 finding", "2 findings"]);
     }
 }

@@ -2,27 +2,22 @@
 
 use std::time::Duration;
 
-use kube::api::{Api, DynamicObject, ListParams};
-use kube::core::discovery::ApiResource;
-use kube::core::gvk::GroupVersionKind;
-use olm_core::api::kinds::{self, Kind};
+use olm_core::api::kinds;
 use olm_core::api::object;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::cli::flags::ClusterFlags;
 use crate::cli::{CliError, ErrorKind};
-use crate::cluster::api::status;
+use crate::cluster::api::{Api, status};
+use crate::cluster::installed::{self, HeldLease};
 use crate::cluster::request_error::RequestError;
-use crate::cluster::{self, lease};
 
 /// The release of OLM whose wire behaviour this implements.
 pub const OLM: &str = "v0.46.0";
 
 /// The default time limit for the server.
 const TIMEOUT: Duration = Duration::from_secs(3);
-
-/// The label selector of the Deployments of a real OLM, in any namespace.
-const CONTROLLERS: &str = "app in (olm-operator,catalog-operator)";
 
 /// The versions of this program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -68,21 +63,6 @@ pub struct Server {
     pub leases: Option<Vec<HeldLease>>,
 }
 
-/// A Lease of `kubectl olm run`, and its holder.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct HeldLease {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-    /// The process that holds it: host, process id, and a number.
-    pub holder_identity: String,
-    /// When it was acquired.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub acquire_time: Option<String>,
-}
-
 /// A Deployment of a real OLM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Controller {
@@ -102,11 +82,13 @@ pub fn server(flags: &ClusterFlags) -> Result<Server, CliError> {
     let flags = ClusterFlags { request_timeout: Some(connecting), ..flags.clone() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let asked = async {
-        let client = kube::Client::try_from(flags.config().await?)?;
-        let server = cluster::api::Api::new(client.clone());
+        let server = Api::new(kube::Client::try_from(flags.config().await?)?);
         let kubernetes_version = server.ask_version().await.map_err(|error| unanswered("/version", error))?;
         let api_versions = server.ask_versions(kinds::OLM).await.map_err(|error| unanswered("/apis", error))?;
-        let (controllers, leases) = tokio::try_join!(controllers(client.clone()), leases(client.clone()))?;
+        let (deployments, leases) =
+            tokio::join!(installed::upstream_controllers(&server), installed::held_leases(&server));
+        let controllers = permitted(deployments)?.map(|found| found.iter().map(controller).collect());
+        let leases = permitted(leases)?;
         Ok(Server { kubernetes_version, api_versions, controllers, leases })
     };
     let within = if limit.is_zero() { Duration::MAX } else { limit };
@@ -123,47 +105,20 @@ fn unanswered(path: &str, error: kube::Error) -> RequestError {
     RequestError::of_cluster("get", path, status(error))
 }
 
-/// Lists a kind in all namespaces; `None` if that is forbidden.
-async fn listed(
-    client: kube::Client,
-    kind: &Kind,
-    wanted: &ListParams,
-) -> Result<Option<Vec<DynamicObject>>, CliError> {
-    let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
-    let resource = ApiResource::from_gvk_with_plural(&gvk, kind.plural);
-    let api: Api<DynamicObject> = Api::all_with(client, &resource);
-    match api.list(wanted).await {
-        Ok(found) => Ok(Some(found.items)),
-        Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(None),
-        Err(error) => Err(RequestError::new("list", kind.resource(), "", status(error)).into()),
+/// Returns what could be read; `None` if that is forbidden.
+fn permitted<T>(read: Result<T, RequestError>) -> Result<Option<T>, RequestError> {
+    match read {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.status.is_forbidden() => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
-async fn leases(client: kube::Client) -> Result<Option<Vec<HeldLease>>, CliError> {
-    let named = ListParams::default().fields(&format!("metadata.name={}", lease::NAME));
-    let found = listed(client, &kinds::LEASE, &named).await?;
-    let held = |lease: DynamicObject| {
-        let text = |field| object::text(&lease.data, &["spec", field]).to_owned();
-        Some(HeldLease {
-            holder_identity: Some(text("holderIdentity")).filter(|holder| !holder.is_empty())?,
-            acquire_time: Some(text("acquireTime")).filter(|time| !time.is_empty()),
-            namespace: lease.metadata.namespace.unwrap_or_default(),
-            name: lease.metadata.name.unwrap_or_default(),
-        })
-    };
-    Ok(found.map(|leases| leases.into_iter().filter_map(held).collect()))
-}
-
-async fn controllers(client: kube::Client) -> Result<Option<Vec<Controller>>, CliError> {
-    let selected = ListParams::default().labels(CONTROLLERS);
-    let found = listed(client, &kinds::DEPLOYMENT, &selected).await?;
-    let controller = |deployment: DynamicObject| Controller {
-        image: object::list(&deployment.data, &["spec", "template", "spec", "containers"])
-            .first()
-            .map_or("", |container| object::text(container, &["image"]))
-            .to_owned(),
-        namespace: deployment.metadata.namespace.unwrap_or_default(),
-        name: deployment.metadata.name.unwrap_or_default(),
-    };
-    Ok(found.map(|deployments| deployments.into_iter().map(controller).collect()))
+fn controller(deployment: &Value) -> Controller {
+    let containers = object::list(deployment, &["spec", "template", "spec", "containers"]);
+    Controller {
+        image: containers.first().map_or("", |container| object::text(container, &["image"])).to_owned(),
+        namespace: object::namespace(deployment).to_owned(),
+        name: object::name(deployment).to_owned(),
+    }
 }

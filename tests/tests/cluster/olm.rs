@@ -21,9 +21,9 @@ use tempfile::TempDir;
 const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The result, standard output and standard error.
-type Asked = (Result<Outcome, CliError>, String, String);
+type CommandResult = (Result<Outcome, CliError>, String, String);
 
-fn asked(run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> Asked {
+fn run_captured(run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> CommandResult {
     let (out, err) = (Buffer::default(), Buffer::default());
     let answer = run(&mut Printer::to(out.clone(), err.clone()));
     (answer, out.text(), err.text())
@@ -61,7 +61,7 @@ impl Cluster {
         self.folder.path().join(version)
     }
 
-    fn installs(&self, release: ReleaseFlags, mode: Mode, change: impl FnOnce(&mut install::Options)) -> Asked {
+    fn installs(&self, release: ReleaseFlags, mode: Mode, change: impl FnOnce(&mut install::Options)) -> CommandResult {
         let mut options = install::Options {
             cluster: self.flags(),
             release,
@@ -72,20 +72,20 @@ impl Cluster {
             output: Output::Table,
         };
         change(&mut options);
-        asked(|printer| install::run(&options, printer))
+        run_captured(|printer| install::run(&options, printer))
     }
 
-    fn status(&self, release: ReleaseFlags, output: &str) -> Asked {
+    fn status(&self, release: ReleaseFlags, output: &str) -> CommandResult {
         let options = status::Options {
             cluster: self.flags(),
             release,
             namespaces: NamespaceFlags { namespace: None, all_namespaces: true },
             output: output.parse().unwrap(),
         };
-        asked(|printer| status::run(&options, printer))
+        run_captured(|printer| status::run(&options, printer))
     }
 
-    fn uninstalls(&self, change: impl FnOnce(&mut uninstall::Options)) -> Asked {
+    fn uninstalls(&self, change: impl FnOnce(&mut uninstall::Options)) -> CommandResult {
         let mut options = uninstall::Options {
             cluster: self.flags(),
             delete_user_objects: false,
@@ -95,7 +95,7 @@ impl Cluster {
             timeout: TIMEOUT,
         };
         change(&mut options);
-        asked(|printer| uninstall::run(&options, printer))
+        run_captured(|printer| uninstall::run(&options, printer))
     }
 
     fn creates(&self, object: &Value) {
@@ -237,7 +237,7 @@ fn upstream_olm_is_installed_upgraded_and_reported() {
         cluster.installs(cluster.release("0.1.0"), Mode::Install, |options| options.timeout = Duration::from_secs(2));
     assert_eq!(answer, Ok(Outcome::Negative), "{talk}");
     assert!(talk.contains("clusterserviceversion/packageserver: no controller has processed it\n"), "{talk}");
-    assert!(talk.contains("error: OLM does not work after 2s\nhint: run the command again"), "{talk}");
+    assert!(talk.contains("error: OLM is not ready after 2s\nhint: run the command again"), "{talk}");
     cluster.package_server_succeeds();
     let (answer, out, talk) = cluster.installs(cluster.release("0.1.0"), Mode::Install, |_| {});
     assert_eq!((answer, lines(&out, " unchanged")), (Ok(Outcome::Done), 18), "{out}{talk}");
@@ -343,7 +343,7 @@ fn olm_is_removed_with_a_stuck_api_and_a_namespace_that_hangs() {
     assert!(plan.ends_with("/subscriptions.operators.coreos.com deleted (server dry run)\n"), "{plan}");
     assert!(cluster.kubectl(&["get", "crds", "-o", "name"]).contains("subscriptions.operators.coreos.com"));
 
-    // The namespace hangs; the finalizer is named, and everything before it is gone.
+    // The namespace hangs; the finalizer is named, and everything before it is deleted.
     let (answer, out, talk) = cluster.uninstalls(|options| {
         options.delete_user_objects = true;
         options.timeout = Duration::from_secs(40);

@@ -78,7 +78,7 @@ impl Status {
 
     /// Returns whether this is a 404.
     pub fn is_not_found(&self) -> bool {
-        self.reason == "NotFound"
+        self.code == 404
     }
 
     /// Returns whether an existing object was to be created.

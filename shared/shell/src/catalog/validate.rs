@@ -2,6 +2,7 @@
 
 use olm_core::catalog::refused_by_opm;
 use olm_core::finding::{Finding, Severity};
+use olm_core::listing::count;
 use serde_json::json;
 
 use super::source::{Ref, Source};
@@ -60,7 +61,6 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
 }
 
 fn summary(packages: usize, bundles: usize, set_aside: usize, findings: usize, passed: bool) -> String {
-    let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let bundles = count(bundles, "bundle");
     let what = match set_aside {
         0 => format!("{} with {bundles}", count(packages, "package")),

@@ -12,6 +12,7 @@ use futures::Stream;
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, PostParams};
 use kube::client::Body;
 use kube::core::Request;
+use olm_core::api::custom_resource_definition::CustomResourceDefinition;
 use olm_core::api::kinds::Kind;
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
@@ -60,6 +61,15 @@ impl From<&Kind> for Resource {
 }
 
 impl Resource {
+    /// Returns the resource of a version that a definition serves.
+    pub(crate) fn from_definition(crd: CustomResourceDefinition<'_>, version: &str) -> Self {
+        Self {
+            gvk: Gvk::new(crd.group(), version, crd.kind()),
+            plural: crd.plural().to_owned(),
+            namespaced: crd.is_namespaced(),
+        }
+    }
+
     /// Sets apiVersion and kind of an object.
     fn name(&self, object: &mut Value) {
         if let Some(object) = object.as_object_mut() {
@@ -173,7 +183,7 @@ impl Api {
         let request = Request::new(resource.path(&target.namespace)).get(&target.name, &GetParams::default());
         match self.text(request).await {
             Ok(text) => Ok(Some(decode::item(&text, &target.gvk))),
-            Err(refusal) if refusal.code == 404 => Ok(None),
+            Err(refusal) if refusal.is_not_found() => Ok(None),
             Err(refusal) => Err(refusal),
         }
     }
@@ -492,7 +502,7 @@ mod tests {
         let config = kube::Config::new(format!("http://{address}").parse().unwrap());
         let api = Api::new(kube::Client::try_from(config).unwrap());
         for kind in [&kinds::SERVICE_ACCOUNT, &kinds::SECRET, &kinds::CONFIG_MAP] {
-            api.know(kind.into()).await;
+            api.register(kind.into()).await;
         }
         api
     }

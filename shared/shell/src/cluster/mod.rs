@@ -15,7 +15,7 @@
 //!   schema_check  validates custom resources against a schema    --Event-->  requested by execute
 //!   metrics  counters and gauges in the Prometheus format
 //!   watcher  list, watch, resume and relist of one query
-//!   follow   one object, for commands that wait
+//!   follow   one object, for commands that wait; installed: OLM on the cluster, and held Leases
 //!   lease    leader election                                     <--checked before each write--  live, execute, api
 //!     permit   its validity; clock: monotonic and wall clock
 //!   warning  the Warning headers of responses
@@ -40,6 +40,7 @@ mod error;
 mod execute;
 pub(crate) mod fetch_catalog;
 pub(crate) mod follow;
+pub mod installed;
 pub mod lease;
 pub mod live;
 pub mod metrics;

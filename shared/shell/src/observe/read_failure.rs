@@ -57,8 +57,8 @@ impl ReadFailure {
             resource: kind.resource(),
             namespace: if kind.namespaced { namespace.to_owned() } else { String::new() },
             name: String::new(),
-            forbidden: is_lack_of_rights(refusal),
-            message: if refusal.code == 404 { NOT_SERVED.to_owned() } else { refusal.message.clone() },
+            forbidden: is_forbidden(refusal),
+            message: if refusal.is_not_found() { NOT_SERVED.to_owned() } else { refusal.message.clone() },
             code: refusal.code,
             is_namespaced: kind.namespaced,
         }

@@ -1,7 +1,7 @@
-//! `kubectl olm install` and `upgrade`: apply the objects of a release in stages, and wait until it works.
+//! `kubectl olm install` and `upgrade`: apply the objects of a release in stages, and wait until it is ready.
 //!
 //! ```text
-//!   look --> refuse: another OLM is there
+//!   installed --> refuse: another OLM is installed
 //!     |
 //!     +--> CRDs --served--> namespaces --> access --> resources --> Deployments --healthy--> done
 //! ```
@@ -17,7 +17,6 @@ use olm_core::distribution::installation::Installation;
 use olm_core::distribution::{self, Distribution, Release, Stage, stage};
 use serde_json::Value;
 
-use super::look::{get, holders, installed};
 use super::release::ReleaseFlags;
 use super::wait::{self, End, Waiting};
 use crate::blocking::block_on;
@@ -28,6 +27,7 @@ use crate::cli::signal;
 use crate::cli::table::{Table, age};
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::Api;
+use crate::cluster::installed::{HeldLease, get, held_leases, installed};
 use crate::cluster::request_error::{Place, RequestError};
 
 /// What may be on the cluster.
@@ -55,13 +55,13 @@ pub struct Options {
     pub crds_only: bool,
     /// Whether to print only what would be done.
     pub dry_run: DryRun,
-    /// How long to wait until the installation works; zero: not at all.
+    /// How long to wait until the installation is ready; zero: not at all.
     pub timeout: Duration,
     /// The output format.
     pub output: Output,
 }
 
-/// Installs or upgrades. The outcome is negative if the installation does not work in time, or cannot.
+/// Installs or upgrades. The outcome is negative if the installation is not ready in time, or cannot become ready.
 ///
 /// # Errors
 /// The manifests cannot be read, another OLM is on the cluster, or the server refuses a request.
@@ -88,7 +88,7 @@ async fn install(options: &Options, printer: &mut Printer) -> Result<Outcome, Cl
         Ok(ended) => ended?,
         Err(_) => {
             waiting.lines().for_each(|line| printer.reason(line));
-            let message = format!("OLM does not work after {}", age(options.timeout));
+            let message = format!("OLM is not ready after {}", age(options.timeout));
             printer.error(&CliError::new(ErrorKind::Api, message).hint(
                 "run the command again to continue waiting, or use a longer --timeout; kubectl olm status shows each object",
             ));
@@ -104,7 +104,7 @@ async fn install(options: &Options, printer: &mut Printer) -> Result<Outcome, Cl
             for cause in &causes {
                 printer.reason(cause);
             }
-            printer.error(&CliError::new(ErrorKind::Api, "OLM was installed, but does not work").hint(
+            printer.error(&CliError::new(ErrorKind::Api, "OLM was installed, but is not ready").hint(
                 "correct the cause and run the command again; kubectl olm uninstall removes everything that was installed",
             ));
             Ok(Outcome::Negative)
@@ -134,9 +134,9 @@ async fn check(api: &Api, options: &Options, release: &Release, printer: &mut Pr
         Mode::Upgrade { downgrade } => require_older(&found, release, downgrade)?,
     }
     if !found.iter().any(|found| found.distribution == Distribution::Own) && !options.crds_only {
-        for (namespace, holder) in holders(api).await? {
+        for HeldLease { namespace, name, holder_identity, .. } in held_leases(api).await? {
             printer.warn(format_args!(
-                "{holder} holds the Lease {namespace}/kubectl-olm-run: if kubectl olm run is still running there, stop it"
+                "{holder_identity} holds the Lease {namespace}/{name}: if kubectl olm run is still running there, stop it"
             ));
         }
     }
@@ -280,7 +280,7 @@ async fn apply(api: &Api, object: &Value, is_dry: bool) -> Result<(Value, &'stat
     let answer = if is_dry { api.rehearse_apply(object).await } else { api.apply(object).await };
     let after = match answer {
         Ok(after) => after,
-        Err(refusal) if is_dry && refusal.code == 404 => {
+        Err(refusal) if is_dry && refusal.is_not_found() => {
             return Ok((object.clone(), "not checked, its kind or namespace is missing"));
         }
         Err(refusal) => return Err(refused(&target, refusal)),

@@ -2,15 +2,13 @@
 //!
 //! ```text
 //!   release   manifests of a directory, files or addresses; those of this project
-//!   look      what is installed on the cluster
-//!   install   applies a release in stages ─ wait: until it works; also upgrades
+//!   install   applies a release in stages ─ wait: until it is ready; also upgrades
 //!   uninstall deletes everything in a safe order
 //!   status    the state of every object, of catalogs, and of operators
 //!   welcome   `kubectl olm` without arguments
 //! ```
 
 pub mod install;
-mod look;
 pub mod release;
 pub mod status;
 pub mod uninstall;

@@ -8,7 +8,6 @@ use olm_core::distribution::state::{Health, State, health, state};
 use olm_core::distribution::{Distribution, PACKAGE_SERVER, PACKAGES_API, Release, own};
 use serde_json::{Value, json};
 
-use super::look::{get, holders, installed, list};
 use super::release::ReleaseFlags;
 use crate::blocking::block_on;
 use crate::cli::connect::connect;
@@ -19,6 +18,7 @@ use crate::cli::streams::Buffer;
 use crate::cli::table::Table;
 use crate::cli::{CliError, Outcome, Printer};
 use crate::cluster::api::Api;
+use crate::cluster::installed::{HeldLease, get, held_leases, installed, list};
 use crate::operator::list as operators;
 
 /// What to show.
@@ -37,20 +37,20 @@ pub struct Options {
 /// The state of OLM itself.
 struct Found {
     installations: Vec<Installation>,
-    /// The holders of Leases, with their namespaces.
-    holders: Vec<(String, String)>,
+    /// The held Leases of `kubectl olm run`.
+    leases: Vec<HeldLease>,
     /// Whether the kinds of OLM exist.
     has_crds: bool,
     objects: Vec<(ObjectRef, State, String)>,
     catalogs: Vec<(ObjectRef, State, String)>,
 }
 
-/// Shows the state. The outcome is negative if OLM is not installed or does not work.
+/// Shows the state. The outcome is negative if OLM is not installed or not ready.
 ///
 /// # Errors
 /// The manifests or the cluster cannot be read.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let found = block_on(look(options))?;
+    let found = block_on(read_state(options))?;
     let is_table = matches!(options.output, Output::Table | Output::Wide);
     if is_table {
         print(&found, options.output.is_wide(), printer)?;
@@ -66,7 +66,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         options.output.object(printer, &document(&found, operators), || Table::new([]))?;
     }
     let works = found.objects.iter().all(|(_, state, _)| *state == State::Present);
-    let runs = !found.installations.is_empty() || !found.holders.is_empty();
+    let runs = !found.installations.is_empty() || !found.leases.is_empty();
     Ok(if runs && works { Outcome::Done } else { Outcome::Negative })
 }
 
@@ -94,11 +94,11 @@ pub(super) fn operators_in(
     Ok(document["items"].take())
 }
 
-async fn look(options: &Options) -> Result<Found, CliError> {
+async fn read_state(options: &Options) -> Result<Found, CliError> {
     let desired = if options.release.is_upstream() { Some(options.release.read(false).await?) } else { None };
     let api = connect(&options.cluster).await?.api;
     let installations = installed(&api).await?;
-    let holders = holders(&api).await?;
+    let leases = held_leases(&api).await?;
     let release = match (desired, installations.first()) {
         (Some(release), _) => Some(release),
         (None, Some(found)) if found.distribution == Distribution::Own => own_release(&api, found).await?,
@@ -133,7 +133,7 @@ async fn look(options: &Options) -> Result<Found, CliError> {
     }
     // The state of catalogs is not that of the installation.
     objects.retain(|(target, _, _)| target.gvk.kind != kinds::CATALOG_SOURCE.kind || release.is_some());
-    Ok(Found { installations, holders, has_crds, objects, catalogs })
+    Ok(Found { installations, leases, has_crds, objects, catalogs })
 }
 
 fn is_crd(target: &ObjectRef) -> bool {
@@ -177,8 +177,8 @@ fn summary(found: &Found) -> Vec<String> {
         let crds = if found.has_crds { " (its CRDs are)" } else { "" };
         lines.push(format!("OLM: not installed{crds}"));
     }
-    for (namespace, holder) in &found.holders {
-        lines.push(format!("Controllers: kubectl olm run (Lease {namespace}/kubectl-olm-run, held by {holder})"));
+    for HeldLease { namespace, name, holder_identity, .. } in &found.leases {
+        lines.push(format!("Controllers: kubectl olm run (Lease {namespace}/{name}, held by {holder_identity})"));
     }
     lines
 }
@@ -187,7 +187,7 @@ fn print(found: &Found, is_wide: bool, printer: &mut Printer) -> Result<(), CliE
     for line in summary(found) {
         printer.line(line)?;
     }
-    if found.installations.is_empty() && found.holders.is_empty() {
+    if found.installations.is_empty() && found.leases.is_empty() {
         let next =
             if found.has_crds { "kubectl olm run" } else { "kubectl olm install, or kubectl olm install --crds-only" };
         printer.talk(format_args!("no controllers are running: {next}"));
@@ -234,12 +234,12 @@ fn document(found: &Found, operators: Value) -> Value {
         }
         item
     };
-    let held = |(namespace, holder): &(String, String)| json!({ "namespace": namespace, "holderIdentity": holder });
+    let held = |lease: &HeldLease| json!({ "namespace": lease.namespace, "holderIdentity": lease.holder_identity });
     json!({
         "apiVersion": API_VERSION,
         "kind": "OLMStatus",
         "installations": found.installations,
-        "leases": found.holders.iter().map(held).collect::<Vec<_>>(),
+        "leases": found.leases.iter().map(held).collect::<Vec<_>>(),
         "objects": found.objects.iter().map(item).collect::<Vec<_>>(),
         "catalogs": found.catalogs.iter().map(item).collect::<Vec<_>>(),
         "operators": operators,

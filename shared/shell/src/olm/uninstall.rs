@@ -17,7 +17,6 @@ use olm_core::distribution::state::remaining;
 use olm_core::distribution::{NAMESPACE, OPERATORS, PACKAGES_API};
 use serde_json::Value;
 
-use super::look::{get, installed, list};
 use crate::blocking::block_on;
 use crate::cli::connect::connect;
 use crate::cli::flags::{ClusterFlags, DryRun, ImageFlags};
@@ -26,11 +25,11 @@ use crate::cli::signal;
 use crate::cli::table::age;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::Api;
+use crate::cluster::follow::{follow, lasts};
+use crate::cluster::installed::{get, installed, list};
 use crate::cluster::request_error::{Place, RequestError};
 use crate::run::{self, FeatureGates, Mode, Release};
 
-/// The interval between two reads of objects that are being deleted.
-const INTERVAL: Duration = Duration::from_millis(500);
 /// How long running controllers may take to clean up after ClusterServiceVersions, which takes them seconds. The command does the rest.
 const CLEANING: Duration = Duration::from_secs(10);
 
@@ -188,17 +187,19 @@ async fn rehearse(options: &Options, removal: &Removal) -> Result<(), CliError> 
     let params = DeleteParams { dry_run: true, ..DeleteParams::foreground() };
     for (_, target) in &removal.deleted {
         match api.delete(target, &params).await {
-            Err(refusal) if refusal.code != 404 && !refusal.is_conflict() => return Err(refused(target, refusal)),
+            Err(refusal) if !refusal.is_not_found() && !refusal.is_conflict() => {
+                return Err(refused("delete", target, refusal));
+            }
             _ => {}
         }
     }
     Ok(())
 }
 
-fn refused(target: &ObjectRef, refusal: Status) -> CliError {
+fn refused(verb: &'static str, target: &ObjectRef, refusal: Status) -> CliError {
     let resource =
         kinds::find(&target.gvk.group, &target.gvk.kind).map_or_else(|| target.gvk.kind.to_lowercase(), Kind::resource);
-    let error = RequestError::new("delete", resource, &target.namespace, refusal);
+    let error = RequestError::new(verb, resource, &target.namespace, refusal);
     let is_cluster = target.namespace.is_empty();
     CliError::from(if is_cluster { RequestError { place: Place::Cluster, ..error } } else { error })
 }
@@ -207,10 +208,10 @@ fn refused(target: &ObjectRef, refusal: Status) -> CliError {
 async fn delete(api: &Api, target: &ObjectRef, printer: &mut Printer) -> Result<(), CliError> {
     match api.delete(target, &DeleteParams::foreground()).await {
         Ok(_) => printer.line(format_args!("{} deleted", spelled(target))),
-        Err(refusal) if refusal.code == 404 => Ok(()),
+        Err(refusal) if refusal.is_not_found() => Ok(()),
         // A namespace that is being deleted already.
         Err(refusal) if refusal.is_conflict() => Ok(()),
-        Err(refusal) => Err(refused(target, refusal)),
+        Err(refusal) => Err(refused("delete", target, refusal)),
     }
 }
 
@@ -265,12 +266,13 @@ impl Work {
             if *part == Part::Versions {
                 // Without controllers the finalizer remains, and is removed later.
                 if removal.part(Part::Controllers).next().is_some()
-                    && let Ok(ended) = tokio::time::timeout(CLEANING, self.gone(api, targets, printer)).await
+                    && let Ok(ended) =
+                        tokio::time::timeout(CLEANING, self.wait_until_deleted(api, targets, printer)).await
                 {
                     ended?;
                 }
             } else {
-                self.gone(api, targets, printer).await?;
+                self.wait_until_deleted(api, targets, printer).await?;
             }
         }
         Ok(())
@@ -296,27 +298,36 @@ impl Work {
         Ok(Outcome::Negative)
     }
 
-    /// Waits until these objects do not exist.
-    async fn gone(&mut self, api: &Api, targets: Vec<ObjectRef>, printer: &mut Printer) -> Result<(), CliError> {
+    /// Waits until these objects do not exist: one after the other, since their deletion is requested already.
+    async fn wait_until_deleted(
+        &mut self,
+        api: &Api,
+        targets: Vec<ObjectRef>,
+        printer: &mut Printer,
+    ) -> Result<(), CliError> {
         self.waits_for = targets;
-        let mut said = String::new();
-        loop {
-            let mut left = Vec::new();
-            for target in &self.waits_for {
-                if let Some(object) = get(api, target).await? {
-                    left.push((target.clone(), object));
+        let mut reported = String::new();
+        while let Some(target) = self.waits_for.first().cloned() {
+            let mut sights = follow(api, target.clone());
+            while let Some(sight) = sights.recv().await {
+                match sight {
+                    Ok(Some(object)) => {
+                        let why = remaining(&object);
+                        if !why.is_empty() && why != reported {
+                            printer.talk(format_args!("waiting for {}: {why}", spelled(&target)));
+                            reported = why;
+                        }
+                    }
+                    Ok(None) => break,
+                    // The definition of its kind is deleted.
+                    Err(refusal) if refusal.is_not_found() => break,
+                    Err(refusal) if lasts(&refusal) => return Err(refused("get", &target, refusal)),
+                    // The watch is retried.
+                    Err(_) => {}
                 }
             }
-            let Some((target, object)) = left.first() else { break };
-            let why = remaining(object);
-            if !why.is_empty() && why != said {
-                printer.talk(format_args!("waiting for {}: {why}", spelled(target)));
-                said = why;
-            }
-            self.waits_for = left.into_iter().map(|(target, _)| target).collect();
-            tokio::time::sleep(INTERVAL).await;
+            self.waits_for.remove(0);
         }
-        self.waits_for.clear();
         Ok(())
     }
 
@@ -371,7 +382,7 @@ impl Work {
         }
         let message = format!("OLM is not removed after {}", age(options.timeout));
         printer.error(&CliError::new(ErrorKind::Api, message).hint(
-            "objects with finalizers wait for the program that has set them: start it, or remove the finalizer; then run the command again to continue",
+            "objects with finalizers wait for the controller that set them: start it, or remove the finalizer; then run the command again to continue",
         ));
         Ok(Outcome::Negative)
     }

@@ -1,4 +1,4 @@
-//! Waits until an installation works.
+//! Waits until an installation is ready.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,12 +9,13 @@ use olm_core::distribution::state::{Health, health};
 use olm_core::distribution::{Distribution, PACKAGE_SERVER, Release, Stage};
 use serde_json::Value;
 
-use super::look::{get, list};
 use crate::cli::output::name;
 use crate::cli::{CliError, Printer};
 use crate::cluster::api::Api;
+use crate::cluster::installed::{get, list};
 
-/// The interval between two reads of the awaited objects, of which there are a handful.
+/// The interval between two reads of the awaited objects, of which there are a handful. Their state also depends on pods and on
+/// discovery, whose changes a watch of the objects does not report.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// States of a container that do not end without a change of the pod, or only by chance: an image that cannot be pulled, a
@@ -31,9 +32,9 @@ const STUCK: [&str; 7] = [
 
 /// How waiting ended.
 pub(super) enum End {
-    /// Everything works.
+    /// Everything is ready.
     Healthy,
-    /// These objects do not work, with the causes; they will not without a change.
+    /// These objects are not ready, with the causes, and cannot become ready without a change.
     Failed(Vec<String>),
 }
 
@@ -42,7 +43,7 @@ pub(super) enum End {
 pub(super) struct Waiting(BTreeMap<String, String>);
 
 impl Waiting {
-    /// Returns a line for each object that does not work yet.
+    /// Returns a line for each object that is not ready yet.
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|(name, why)| format!("{name}: {why}"))
     }
@@ -88,7 +89,7 @@ pub(super) async fn served(
             }
             match api.resource(&object::gvk(object)).await {
                 Ok(_) => {}
-                Err(refusal) if refusal.code == 404 => are_ready = false,
+                Err(refusal) if refusal.is_not_found() => are_ready = false,
                 Err(refusal) => {
                     return Err(crate::cluster::request_error::RequestError::of_cluster("get", "/apis", refusal).into());
                 }
@@ -101,7 +102,7 @@ pub(super) async fn served(
     }
 }
 
-/// Waits until the controllers, and the package server of upstream OLM, work. Ends early if one of them cannot.
+/// Waits until the controllers, and the package server of upstream OLM, are ready. Ends early if one of them cannot become ready.
 pub(super) async fn healthy(
     api: &Api,
     release: &Release,

@@ -9,14 +9,14 @@ use std::time::Duration;
 use olm_core::api::{crd, kinds, object};
 use olm_core::distribution::installation::Installation;
 
-use super::look::{get, holders, installed};
 use super::status::operators_in;
 use crate::blocking::block_on;
 use crate::cli::connect::connect;
 use crate::cli::flags::{ClusterFlags, NamespaceFlags};
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
+use crate::cluster::installed::{get, held_leases, installed};
 
-/// How long the cluster may take. The answer is not worth more of a user's time.
+/// The time limit for the cluster. The command must also be fast without one.
 const LIMIT: Duration = Duration::from_secs(3);
 
 /// What was found.
@@ -41,7 +41,7 @@ enum Found {
 pub fn run(printer: &mut Printer) -> Result<Outcome, CliError> {
     let (send, receive) = mpsc::channel();
     // A thread, because a program that provides credentials can block. It ends with the process.
-    thread::spawn(move || drop(send.send(look())));
+    thread::spawn(move || drop(send.send(read_cluster())));
     let found = receive
         .recv_timeout(LIMIT)
         .unwrap_or_else(|_| Found::Unreadable(format!("it does not respond within {} s", LIMIT.as_secs())));
@@ -49,7 +49,7 @@ pub fn run(printer: &mut Printer) -> Result<Outcome, CliError> {
     Ok(Outcome::Done)
 }
 
-fn look() -> Found {
+fn read_cluster() -> Found {
     let flags = ClusterFlags { request_timeout: Some(LIMIT), ..ClusterFlags::default() };
     match read(&flags) {
         Ok(found) => found,
@@ -67,7 +67,9 @@ fn read(flags: &ClusterFlags) -> Result<Found, CliError> {
             has_crds = has_crds || get(&api, &target).await?.is_some();
         }
         let mut described: Vec<String> = installed(&api).await?.iter().map(Installation::describe).collect();
-        described.extend(holders(&api).await?.iter().map(|(_, holder)| format!("kubectl olm run on {holder}")));
+        described.extend(
+            held_leases(&api).await?.iter().map(|lease| format!("kubectl olm run on {}", lease.holder_identity)),
+        );
         Ok::<_, CliError>((has_crds, described))
     })?;
     Ok(match (has_crds, described.is_empty()) {

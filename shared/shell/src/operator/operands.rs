@@ -5,7 +5,8 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
-use olm_core::api::object::{self, Gvk};
+use olm_core::api::custom_resource_definition::CustomResourceDefinition;
+use olm_core::api::object;
 use olm_core::removal::{OwnedCrd, Removal};
 use serde_json::Value;
 
@@ -88,16 +89,9 @@ fn is_watched(object: &Value, targets: &BTreeSet<String>) -> bool {
 
 /// Returns the resource of the version in which objects are stored.
 fn resource(crd: &Value) -> Option<Resource> {
-    let versions = object::list(crd, &["spec", "versions"]);
-    let holds = |version: &&Value, field: &str| object::at(version, &[field]) == &Value::Bool(true);
-    let served = || versions.iter().filter(|version| holds(version, "served"));
-    let version = served().find(|version| holds(version, "storage")).or_else(|| served().next())?;
-    let text = |path: &[&str]| object::text(crd, path).to_owned();
-    Some(Resource {
-        gvk: Gvk::new(&text(&["spec", "group"]), object::text(version, &["name"]), &text(&["spec", "names", "kind"])),
-        plural: text(&["spec", "names", "plural"]),
-        namespaced: object::text(crd, &["spec", "scope"]) == "Namespaced",
-    })
+    let crd = CustomResourceDefinition::new(crd);
+    let version = crd.served().find(|version| version.is_stored()).or_else(|| crd.served().next())?;
+    Some(Resource::from_definition(crd, version.name()))
 }
 
 /// Writes the objects, and the definitions that are deleted, so that `kubectl apply -R -f DIR` restores them. Returns the
@@ -172,6 +166,7 @@ fn restorable(object: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use olm_core::api::object::Gvk;
     use serde_json::json;
 
     use super::*;

@@ -44,7 +44,7 @@ impl Api {
         let listed = self.listed(&gvk.group, &gvk.version).await;
         let missing =
             || Status::new(404, "NotFound", format!("the server does not serve {} in {}", gvk.kind, gvk.api_version()));
-        let listed = listed.map_err(|s| if s.code == 404 { missing() } else { s })?;
+        let listed = listed.map_err(|s| if s.is_not_found() { missing() } else { s })?;
         let mut resources = self.resources.lock().await;
         for (kind, plural, namespaced) in listed.into_iter().filter(|(_, name, _)| !name.contains('/')) {
             let gvk = Gvk::new(&gvk.group, &gvk.version, &kind);
@@ -65,7 +65,7 @@ impl Api {
     pub async fn kinds(&self, group: &str, version: &str) -> Result<BTreeMap<String, Option<bool>>, Status> {
         let listed = match self.listed(group, version).await {
             Ok(listed) => listed,
-            Err(refusal) if refusal.code == 404 => Vec::new(),
+            Err(refusal) if refusal.is_not_found() => Vec::new(),
             Err(refusal) => return Err(refusal),
         };
         let mut kinds: BTreeMap<String, Option<bool>> = BTreeMap::new();

@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use olm_core::lint::{Fingerprint, Linted, Problem, RULES, lint, rule};
+use olm_core::listing::count;
 use tokio::time::Instant;
 
 use crate::blocking::block_on;
@@ -113,7 +114,7 @@ async fn answer(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
     };
     if let Some(file) = options.baseline.as_ref().filter(|_| options.create_baseline) {
         baseline::write(file, BASELINE, linted.problems.iter().map(Problem::fingerprint).collect())?;
-        printer.talk(format_args!("wrote {} to {}", report::count(linted.problems.len(), "finding"), file.display()));
+        printer.talk(format_args!("wrote {} to {}", count(linted.problems.len(), "finding"), file.display()));
         return Ok(Outcome::Done);
     }
     let known = baseline.take_out(&mut linted.problems, Problem::fingerprint);

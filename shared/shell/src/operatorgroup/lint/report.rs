@@ -4,6 +4,7 @@ use olm_core::api::cluster_service_version::deletion_note;
 use olm_core::finding::{Finding, Severity};
 use olm_core::lint::matrix::Matrix;
 use olm_core::lint::{Change, Fix, Linted, Problem, RULES};
+use olm_core::listing::count;
 use serde_json::{Value, json};
 
 use super::Options;
@@ -28,11 +29,6 @@ pub(super) struct Content<'a> {
     /// The number of findings that the baseline omitted.
     pub(super) known: usize,
     pub(super) fixed: &'a [Fixed],
-}
-
-/// Returns a count such as `3 findings`.
-pub(super) fn count(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 pub(super) fn print(content: &Content<'_>, options: &Options, printer: &mut Printer) -> Result<(), CliError> {
