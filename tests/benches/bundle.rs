@@ -23,15 +23,15 @@ pub(crate) fn measure() -> Result<()> {
         Ok(peak)
     };
     let mut peak = 0;
-    let together = Times::of(RUNS, || {
+    let together = Times::new(RUNS, || {
         peak = validate(&bundles)?;
         Ok(())
     })?;
     printer.line(format_args!("validate, {} bundles in one run: {together}, {peak} MB", all.len()))?;
-    let apart = Times::of(1, || all.iter().try_for_each(|bundle| validate(bundle).map(drop)))?;
+    let apart = Times::new(1, || all.iter().try_for_each(|bundle| validate(bundle).map(drop)))?;
     let ratio = apart.median().as_secs_f64() / together.median().as_secs_f64();
     printer.line(format_args!("the same with a process each: {apart}, {ratio:.1} times as long"))?;
-    let build = Times::of(RUNS, || {
+    let build = Times::new(RUNS, || {
         let mut command = Command::new(&plugin);
         command.arg("build").arg(&all[0]).args(["-t", "rose:1"]).stdout(Stdio::null()).stderr(Stdio::null());
         ensure!(command.status()?.success(), "build {} failed", all[0].display());

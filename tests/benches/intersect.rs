@@ -27,7 +27,7 @@ pub(crate) fn measure() -> Result<()> {
     for (what, targets) in cases {
         let world = world(targets);
         let mut told = (0, 0);
-        let times = Times::of(RUNS, || {
+        let times = Times::new(RUNS, || {
             let reader = Reader::new(&world);
             let all = Intersections::from_world(&reader);
             told = (all.pairs().len(), all.clashes().len());

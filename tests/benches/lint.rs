@@ -34,7 +34,7 @@ pub(crate) fn measure() -> Result<()> {
     for (what, spec) in cases {
         let world = world(spec);
         let mut found = 0;
-        let times = Times::of(RUNS, || {
+        let times = Times::new(RUNS, || {
             found = lint(&world, &Known::everything(), Timestamp::UNIX_EPOCH).problems.len();
             Ok(())
         })?;

@@ -65,7 +65,7 @@ pub(crate) fn measure(arguments: &[String]) -> Result<()> {
             controllers.peak_memory()?
         ))?;
         let requests = cluster.requests()?;
-        tell(printer, requests.iter().filter(|r| r.who == OLM && r.at > from))
+        print_requests(printer, requests.iter().filter(|r| r.who == OLM && r.at > from))
     };
     phase(&mut printer, "subscribed", &mut || {
         let [succeeded, copied] = cluster.offered(packages.len(), copies, || {
@@ -116,7 +116,7 @@ fn with_tenants(namespaces: usize) -> Result<Cluster> {
 }
 
 /// Prints writes by verb and kind with refused ones separately, and the number of reads.
-fn tell<'a>(printer: &mut Printer, requests: impl Iterator<Item = &'a Request>) -> Result<()> {
+fn print_requests<'a>(printer: &mut Printer, requests: impl Iterator<Item = &'a Request>) -> Result<()> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let (mut writes, mut reads) = (0, 0);
     for Request { verb, resource, code, .. } in requests.filter(|r| r.verb != "watch") {

@@ -35,7 +35,7 @@ pub(crate) fn measure() -> Result<()> {
     let resolution = resolve(&inputs)?;
     ensure!(resolution.bundles.len() > names.len(), "dependencies are resolved too");
     let more = peak()? - before;
-    let times = Times::of(RUNS, || {
+    let times = Times::new(RUNS, || {
         resolve(&inputs)?;
         Ok(())
     })?;
@@ -43,7 +43,7 @@ pub(crate) fn measure() -> Result<()> {
         "{} of {PACKAGES} packages resolved: {times}; {more:.1} MB more",
         resolution.bundles.len()
     ))?;
-    let times = Times::of(RUNS, || {
+    let times = Times::new(RUNS, || {
         ensure!(explain::explain(&inputs, None).is_resolved());
         Ok(())
     })?;

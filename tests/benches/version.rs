@@ -22,12 +22,12 @@ pub(crate) fn measure() -> Result<()> {
     }
     let front_door = release("kubectl-olm")?;
     for words in [&["version", "--client"][..], &["version"], &["--help"]] {
-        let times = Times::of(RUNS, || run(&front_door, words, None))?;
+        let times = Times::new(RUNS, || run(&front_door, words, None))?;
         printer.line(format_args!("kubectl-olm {}, no cluster: {times}", words.join(" ")))?;
     }
     if !control_plane::skipped() {
         let plane = ControlPlane::start_with(Options { scheduler: false, kwok: false, ..Options::default() })?;
-        let times = Times::of(RUNS, || run(&front_door, &["version"], Some(plane.kubeconfig())))?;
+        let times = Times::new(RUNS, || run(&front_door, &["version"], Some(plane.kubeconfig())))?;
         printer.line(format_args!("kubectl-olm version, with a server: {times}"))?;
     }
     Ok(())

@@ -95,7 +95,7 @@ impl Call {
     }
 
     /// Determines from path and body what a request is for.
-    pub(crate) fn of(request: &Parts, body: &[u8]) -> Self {
+    pub(crate) fn from_request(request: &Parts, body: &[u8]) -> Self {
         let mut path = request.uri.path().split('/').filter(|part| !part.is_empty());
         let is_of_group = match path.next() {
             Some("api") => false,
@@ -211,7 +211,7 @@ async fn answer(
 ) -> Result<Response<Gated>, Box<dyn Error + Send + Sync>> {
     let (mut parts, body) = request.into_parts();
     let body = read(body).await?;
-    let call = Call::of(&parts, &body);
+    let call = Call::from_request(&parts, &body);
     let fault = judge.lock().unwrap_or_else(PoisonError::into_inner)(&call);
     let refused = match &fault {
         Some(Fault::Refused { code, reason, message }) => Some(refusal(&Status::new(*code, reason, message))),
@@ -330,7 +330,8 @@ mod tests {
 
     fn call(method: Method, uri: &str, body: &str) -> [String; 5] {
         let request = Request::builder().method(method).uri(uri).body(()).unwrap();
-        let Call { verb, resource, namespace, name, subresource } = Call::of(&request.into_parts().0, body.as_bytes());
+        let Call { verb, resource, namespace, name, subresource } =
+            Call::from_request(&request.into_parts().0, body.as_bytes());
         [verb.to_owned(), resource, namespace, name, subresource]
     }
 

@@ -176,7 +176,7 @@ async fn serve(stream: TcpStream, cluster: Arc<Cluster>) {
 async fn answer(request: Request<Incoming>, cluster: &Arc<Cluster>) -> Result<Response<Answer>> {
     let (parts, body) = request.into_parts();
     let body = read(body).await?;
-    let (code, answer) = match Asked::of(&parts, &body).and_then(|asked| asked.answer(cluster)) {
+    let (code, answer) = match Asked::from_request(&parts, &body).and_then(|asked| asked.answer(cluster)) {
         Ok(answer) => (200, answer),
         Err(status) => (status.code, Answer::from(&refusal(&status))),
     };
@@ -204,7 +204,7 @@ fn bad_request(error: impl ToString) -> Status {
 }
 
 impl Asked {
-    fn of(parts: &Parts, body: &[u8]) -> Result<Self, Status> {
+    fn from_request(parts: &Parts, body: &[u8]) -> Result<Self, Status> {
         let header =
             |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
         let path: Vec<String> = parts.uri.path().split('/').filter(|part| !part.is_empty()).map(decoded).collect();
@@ -215,7 +215,7 @@ impl Asked {
             (decoded(key), decoded(value))
         });
         Ok(Self {
-            call: Call::of(parts, body),
+            call: Call::from_request(parts, body),
             of,
             query: query.collect(),
             accept: header(header::ACCEPT),

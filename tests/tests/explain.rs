@@ -73,7 +73,7 @@ impl Garden {
     }
 
     /// Returns the explanation of a Subscription's next plan.
-    fn told(&self, subscription: &str) -> String {
+    fn explanation(&self, subscription: &str) -> String {
         let folder = tempfile::tempdir().unwrap();
         let items: Vec<_> = self.simulation.api().iter().collect();
         let list = json!({ "apiVersion": "v1", "kind": "List", "items": items });
@@ -127,7 +127,7 @@ fn garden(scenario: &Path, file: &str) -> Garden {
 fn an_upgrade() {
     let mut garden = garden(&checked_in().join("upgrade-manual-steps"), "01-subscribe-with-startingcsv.yaml");
     garden.approve();
-    insta::assert_snapshot!(garden.told("rose"));
+    insta::assert_snapshot!(garden.explanation("rose"));
 }
 
 #[test]
@@ -136,13 +136,13 @@ fn a_removed_stored_version() {
     let mut garden = garden(&scenario, "01-install-v1-0-0.yaml");
     garden.approve();
     garden.apply(&scenario, "03-make-a-rose.yaml", "main");
-    insta::assert_snapshot!(garden.told("rose"));
+    insta::assert_snapshot!(garden.explanation("rose"));
 }
 
 #[test]
 fn a_kind_that_is_not_served() {
     let garden = garden(&checked_in().join("bundle-kind-not-on-cluster"), "01-subscribe.yaml");
-    insta::assert_snapshot!(garden.told("rose"));
+    insta::assert_snapshot!(garden.explanation("rose"));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn optional_objects_that_are_skipped() {
     let file = std::fs::read_dir(scenario.join("objects")).unwrap().map(|e| e.unwrap().file_name()).min().unwrap();
     let mut garden = Garden::new(true).with_catalog(&scenario, "main");
     garden.apply(&scenario, file.to_str().unwrap(), "main");
-    insta::assert_snapshot!(garden.told("rose"));
+    insta::assert_snapshot!(garden.explanation("rose"));
 }
 
 /// Returns a scenario of a real operator.
@@ -163,10 +163,10 @@ fn real(name: &str) -> Option<std::path::PathBuf> {
 fn the_real_etcd_from_one_version_to_the_next() {
     let Some(scenario) = real("real-etcd") else { skip!("{NO_DATA}") };
     let mut garden = garden(&scenario, "01-subscribe-with-startingcsv.yaml");
-    let mut told = vec![garden.told("etcd")];
+    let mut told = vec![garden.explanation("etcd")];
     for _ in 0..2 {
         garden.approve();
-        told.push(garden.told("etcd"));
+        told.push(garden.explanation("etcd"));
     }
     insta::assert_snapshot!(told.join("\n----\n\n"));
 }
@@ -174,7 +174,7 @@ fn the_real_etcd_from_one_version_to_the_next() {
 #[test]
 fn the_real_kuadrant_with_its_dependencies() {
     let Some(scenario) = real("real-kuadrant") else { skip!("{NO_DATA}") };
-    insta::assert_snapshot!(garden(&scenario, "01-subscribe.yaml").told("kuadrant-operator"));
+    insta::assert_snapshot!(garden(&scenario, "01-subscribe.yaml").explanation("kuadrant-operator"));
 }
 
 #[test]
@@ -196,5 +196,5 @@ fn the_real_argocd_with_unserved_definitions_blocks_etcd() {
         garden.simulation.apply(object).unwrap();
     }
     garden.settle();
-    insta::assert_snapshot!(garden.told("etcd"));
+    insta::assert_snapshot!(garden.explanation("etcd"));
 }

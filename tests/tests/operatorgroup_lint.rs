@@ -70,7 +70,7 @@ fn left_by_ours(scenario: &Scenario) -> Vec<Value> {
     run.engine().simulation().api().iter().map(Cow::into_owned).collect()
 }
 
-fn told(problems: &[Problem]) -> String {
+fn render(problems: &[Problem]) -> String {
     let mut text = String::new();
     for problem in problems {
         writeln!(text, "  {} {} {}: {}", problem.rule.code, problem.severity, problem.object, problem.message).unwrap();
@@ -95,7 +95,7 @@ fn is_ours(scenario: &Scenario) -> bool {
 fn the_end_of_every_scenario() {
     let mut text = String::new();
     for (name, scenario) in all().unwrap().into_iter().filter(|(_, scenario)| is_ours(scenario)) {
-        let (olm, ours) = (told(&problems(left_by_olm(&scenario))), told(&problems(left_by_ours(&scenario))));
+        let (olm, ours) = (render(&problems(left_by_olm(&scenario))), render(&problems(left_by_ours(&scenario))));
         if olm == ours {
             if !olm.is_empty() {
                 writeln!(text, "{name}\n{olm}").unwrap();
@@ -134,7 +134,7 @@ fn every_step_that_was_recorded() {
             }
             let errors: Vec<Problem> = problems.into_iter().filter(|p| p.rule.code != "OG017").collect();
             if !errors.is_empty() {
-                writeln!(text, "{name} [{}]\n{}", step.name, told(&errors)).unwrap();
+                writeln!(text, "{name} [{}]\n{}", step.name, render(&errors)).unwrap();
             }
         }
     }

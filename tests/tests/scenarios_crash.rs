@@ -46,7 +46,7 @@ fn after_every(scenario: &Scenario) -> Result<()> {
     let mut engine = SimEngine::start_for(scenario)?;
     engine.simulation().crash(Crashes::AfterEvery);
     engine.simulation().turn_batches();
-    Expected::of(scenario)?.check(Run::new(engine, scenario, data.as_deref()))
+    Expected::record(scenario)?.check(Run::new(engine, scenario, data.as_deref()))
 }
 
 /// Each run starts in the state of the undisturbed run before the action. It ends with the step if the cluster is then in the
@@ -54,7 +54,7 @@ fn after_every(scenario: &Scenario) -> Result<()> {
 /// the recording.
 fn after_each(scenario: &Scenario) -> Result<()> {
     let data = data();
-    let expected = Expected::of(scenario)?;
+    let expected = Expected::record(scenario)?;
     let mut run = Run::new(SimEngine::start_for(scenario)?, scenario, data.as_deref());
     if scenario.name != FROM_THE_BEGINNING {
         while run.go_on()? == Went::On {}
@@ -108,7 +108,7 @@ struct Expected<'a> {
 }
 
 impl<'a> Expected<'a> {
-    fn of(scenario: &'a Scenario) -> Result<Self> {
+    fn record(scenario: &'a Scenario) -> Result<Self> {
         Ok(Self { scenario: &scenario.name, golden: scenario.golden()?, wanted: wanted()? })
     }
 

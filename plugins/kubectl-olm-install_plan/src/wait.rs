@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{ArgGroup, ValueEnum};
 use olm_shell::cli::flags::{self, ClusterFlags};
 use olm_shell::cli::{CliError, Outcome, Printer};
-use olm_shell::installplan::wait::{self, Of, Options, Until};
+use olm_shell::installplan::wait::{self, Options, Target, Until};
 
 /// Wait until an InstallPlan is complete, approved or failed.
 ///
@@ -58,8 +58,8 @@ const EXAMPLES: &str = "Examples:
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Arguments { plan, subscription, until, timeout, output, namespace, cluster } = arguments;
     let of = match (plan, subscription) {
-        (Some(plan), _) => Of::Plan(plan),
-        (None, name) => Of::Subscription(name.unwrap_or_default()),
+        (Some(plan), _) => Target::Plan(plan),
+        (None, name) => Target::Subscription(name.unwrap_or_default()),
     };
     let json = matches!(output, Some(Format::Json));
     wait::run(&Options { cluster, namespace, of, until, timeout, json }, printer)

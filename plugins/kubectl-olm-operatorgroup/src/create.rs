@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use olm_shell::cli::flags::{DryRunFlag, ImageFlags, OutputFlags, SourceFlags, YesFlag};
 use olm_shell::cli::{CliError, Outcome, Printer};
-use olm_shell::operatorgroup::create::{self, Given, Options};
+use olm_shell::operatorgroup::create::{self, GroupInput, Options};
 
 use crate::group_request::GroupRequestArguments;
 
@@ -73,8 +73,8 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
             return Err(CliError::usage("a group is either read from a manifest (-f) or generated")
                 .hint("leave out -f, or the flags that describe the group to generate"));
         }
-        Some(file) => Given::Manifest(file),
-        None => Given::Request(request.into_request()),
+        Some(file) => GroupInput::Manifest(file),
+        None => GroupInput::Request(request.into_request()),
     };
     let options = Options {
         given,

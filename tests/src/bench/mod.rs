@@ -62,7 +62,7 @@ pub struct Times(Vec<Duration>);
 
 impl Times {
     /// Measures `runs` calls, after one call to warm up.
-    pub fn of(runs: usize, mut something: impl FnMut() -> Result<()>) -> Result<Self> {
+    pub fn new(runs: usize, mut something: impl FnMut() -> Result<()>) -> Result<Self> {
         something()?;
         let mut times = Vec::with_capacity(runs);
         for _ in 0..runs {

@@ -44,11 +44,11 @@ fn newlines(bytes: &[u8]) -> usize {
 
 fn check(document: &Document<'_>) {
     if let Ok((value, _)) = document.parse_within(SMALL) {
-        let size = Size::of(&value);
+        let size = Size::new(&value);
         assert!(size.nodes <= SMALL.nodes && size.bytes <= SMALL.bytes && size.depth <= SMALL.depth, "{size:?}");
     }
     let Ok((value, _)) = document.parse() else { return };
-    let size = Size::of(&value);
+    let size = Size::new(&value);
     assert!(size.nodes <= document.text.len() + ALIASES && size.depth <= budget::Document::MANIFEST.depth, "{size:?}");
     again(&value);
     let mut path = Vec::new();
@@ -119,7 +119,7 @@ struct Size {
 }
 
 impl Size {
-    fn of(value: &Value) -> Self {
+    fn new(value: &Value) -> Self {
         let mut size = Self { nodes: 1, ..Self::default() };
         match value {
             Value::String(text) => size.bytes = text.len(),
@@ -134,7 +134,7 @@ impl Size {
     }
 
     fn add(&mut self, inner: &Value) {
-        let Self { nodes, bytes, depth } = Self::of(inner);
+        let Self { nodes, bytes, depth } = Self::new(inner);
         self.nodes += nodes;
         self.bytes += bytes;
         self.depth = self.depth.max(depth + 1);

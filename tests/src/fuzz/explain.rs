@@ -22,7 +22,7 @@ const SUBJECTS: usize = 3;
 pub(super) fn run(bytes: &[u8]) {
     if let Ok(explanation) = serde_json::from_slice::<Explanation>(bytes) {
         // The digest never contains text of other writers.
-        return told(&Explanation { hash: "0".to_owned(), ..explanation });
+        return render_all(&Explanation { hash: "0".to_owned(), ..explanation });
     }
     let Given { objects, catalog } = Given::read(bytes);
     let of_kind = |kind: &str| {
@@ -47,7 +47,7 @@ pub(super) fn run(bytes: &[u8]) {
     for subject in &subjects {
         match explainer.explain(subject) {
             Ok(explanation) => {
-                told(&explanation);
+                render_all(&explanation);
                 let again = explainer.explain(subject);
                 assert_eq!(again.ok().map(|again| again.hash), Some(explanation.hash));
             }
@@ -56,7 +56,7 @@ pub(super) fn run(bytes: &[u8]) {
     }
 }
 
-fn told(explanation: &Explanation) {
+fn render_all(explanation: &Explanation) {
     let told = [(explanation.clone(), Vec::new())];
     harmless(&explain::summary(explanation));
     for details in [false, true] {

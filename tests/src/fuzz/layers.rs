@@ -8,7 +8,7 @@ use olm_shell::image::{self, Content, Limits, Location, Options, Wanted};
 use tar::EntryType;
 
 use super::parts::{below, folder, parts};
-use super::shown::told;
+use super::shown::render_error;
 use crate::images::{Compression, Image, Layer, compress};
 
 /// The folders that the labels name.
@@ -76,7 +76,7 @@ fn pulled(image: &Image) -> Option<Content> {
                 last = Some(content);
             }
             Err(error) => {
-                told(error);
+                render_error(error);
                 last = None;
             }
         }
@@ -86,7 +86,7 @@ fn pulled(image: &Image) -> Option<Content> {
                 assert!(content.warnings.is_empty(), "{:?}", content.warnings);
                 assert_eq!(Some(contents(&content.root)), last.as_ref().map(|last| contents(&last.root)));
             }
-            Err(error) => told(error),
+            Err(error) => render_error(error),
         }
         assert_eq!(before, below(folder.path()), "the layout has changed");
     }

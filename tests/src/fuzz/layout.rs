@@ -6,7 +6,7 @@ use olm_shell::image::{self, Limits, Location, Options, Wanted, is_layout};
 use serde_json::json;
 
 use super::parts::{below, folder, parts};
-use super::shown::told;
+use super::shown::render_error;
 use crate::images::digest;
 
 /// Limits of a layout.
@@ -74,7 +74,7 @@ fn pull(location: &Location) {
                 let files = below(&content.root);
                 assert!(files.len() <= entries && files.iter().all(|(_, is_file)| *is_file), "{files:?}");
             }
-            Err(error) => told(error),
+            Err(error) => render_error(error),
         }
     }
 }

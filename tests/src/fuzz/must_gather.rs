@@ -14,7 +14,7 @@ use olm_shell::installplan::list;
 use tempfile::TempDir;
 
 use super::parts::{folder, parts, write};
-use super::shown::{Data, shown, told, value};
+use super::shown::{Data, render_error, shown, value};
 
 /// Writes the parts as files of a folder; an input without parts is a single file.
 pub(super) fn gathered(bytes: &[u8]) -> TempDir {
@@ -64,7 +64,7 @@ pub(super) fn run(bytes: &[u8]) {
             let _ = metrics::objects(&Reader::new(&seen.world));
             let _ = seen.served.kinds().count();
         }
-        Err(error) => told(error),
+        Err(error) => render_error(error),
     }
     for output in
         ["", "wide", "name", "json", "yaml", "custom-columns=A:.metadata.name,B:.spec", "jsonpath={.items[*].status}"]

@@ -33,7 +33,7 @@ pub(super) fn shown<T>(print: impl FnOnce(&mut Printer) -> T) -> (T, Shown) {
 ///
 /// # Panics
 /// It does, or it is empty.
-pub(super) fn told(error: impl Into<CliError>) {
+pub(super) fn render_error(error: impl Into<CliError>) {
     let error = error.into();
     let ((), shown) = shown(|printer| printer.error(&error));
     assert!(!shown.err.is_empty() || error.kind == olm_shell::cli::ErrorKind::Closed, "{error:?}");

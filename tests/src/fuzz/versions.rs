@@ -17,7 +17,7 @@ use olm_shell::image::Location;
 use olm_shell::run::{BundleImage, CatalogDirectory, CatalogImage, FeatureGates};
 use serde_json::{Value, json};
 
-use super::shown::{harmless, shown, told};
+use super::shown::{harmless, render_error, shown};
 
 /// Maximum number of lines: more find nothing new.
 const MOST: usize = 12;
@@ -134,7 +134,7 @@ fn words(text: &str) {
         Err(error) => {
             // Clients of registries accept less: no IPv6 addresses.
             assert!(!is_reference || text.starts_with('['), "{text:?}: {error}");
-            told(error);
+            render_error(error);
         }
     }
     if let Ok(CatalogDirectory { name, namespace, directory }) = text.parse() {

@@ -17,7 +17,7 @@ impl Cost {
     }
 
     /// Formats the cost, for example `slow layer: 120 ms, 31 MiB at most`.
-    pub fn told(&self, name: &str) -> String {
+    pub fn render(&self, name: &str) -> String {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
         let peak =

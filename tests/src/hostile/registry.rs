@@ -56,7 +56,7 @@ pub enum Hostility {
 
 /// The requests of clients.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct Requests {
     /// The requested paths with their counts.
     pub paths: BTreeMap<String, usize>,
     /// The `Authorization` headers.
@@ -67,7 +67,7 @@ pub struct Asked {
 #[derive(Clone, Debug)]
 pub struct Registry {
     address: SocketAddr,
-    asked: Arc<Mutex<Asked>>,
+    asked: Arc<Mutex<Requests>>,
     sent: Arc<AtomicU64>,
 }
 
@@ -98,7 +98,7 @@ impl Registry {
     }
 
     /// Returns the requests so far.
-    pub fn asked(&self) -> Asked {
+    pub fn requests(&self) -> Requests {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -35,7 +35,7 @@ pub fn broken() -> Result<Vec<Finding>> {
 /// # Errors
 /// None, unless a pattern of this module is invalid.
 pub fn broken_in(files: &[File]) -> Result<Vec<Finding>> {
-    let citable = Citable::of(files);
+    let citable = Citable::new(files);
     let patterns = Patterns::new()?;
     let mut findings = Vec::new();
     for (file, text) in files {
@@ -73,7 +73,7 @@ struct Citable {
 }
 
 impl Citable {
-    fn of(files: &[File]) -> Self {
+    fn new(files: &[File]) -> Self {
         let paths = files.iter().flat_map(|(file, _)| file.ancestors().map(Path::to_owned)).collect();
         let documents = files.iter().filter(|(file, _)| file.extension().is_some_and(|extension| extension == "md"));
         Self { paths, headings: documents.map(|(file, text)| (file.clone(), headings(text))).collect() }

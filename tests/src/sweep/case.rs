@@ -119,7 +119,7 @@ impl View {
     }
 
     /// Returns the objects of a kind in a namespace; of all namespaces if it is empty.
-    pub fn of<'a>(&'a self, kind: &'a str, within: &'a str) -> impl Iterator<Item = &'a Value> {
+    pub fn objects_of<'a>(&'a self, kind: &'a str, within: &'a str) -> impl Iterator<Item = &'a Value> {
         let objects = self.0.values().map(Arc::as_ref).filter(move |object| text(object, &["kind"]) == kind);
         objects.filter(move |object| within.is_empty() || namespace(object) == within)
     }
@@ -191,7 +191,7 @@ impl Case {
             let mut end = self.end(view, to);
             let old = self.end(view, &self.install);
             if end.is_success()
-                && view.of("ClusterServiceVersion", &self.namespace).any(|csv| name(csv) == self.install.csv)
+                && view.objects_of("ClusterServiceVersion", &self.namespace).any(|csv| name(csv) == self.install.csv)
             {
                 end = End::new("Succeeded", &format!("{} and the old one is {old}", end.reason));
             }
@@ -211,17 +211,17 @@ impl Case {
             let conditions = list(object, &["status", "conditions"]);
             conditions.iter().any(|c| c["type"] == "ResolutionFailed" && c["status"] == "True")
         };
-        if view.of("Subscription", place).any(is_unresolved) {
+        if view.objects_of("Subscription", place).any(is_unresolved) {
             return End::new("ResolutionFailed", "");
         }
-        let is_failed = view.of("InstallPlan", place).any(|plan| text(plan, &["status", "phase"]) == "Failed");
+        let is_failed = view.objects_of("InstallPlan", place).any(|plan| text(plan, &["status", "phase"]) == "Failed");
         End::new(if is_failed { "PlanFailed" } else { NOT_INSTALLED }, "")
     }
 
     /// Returns the reasons of the state from the namespace's objects.
     pub fn because(&self, view: &View) -> Vec<String> {
         let mut lines = Vec::new();
-        for csv in view.of("ClusterServiceVersion", &self.namespace) {
+        for csv in view.objects_of("ClusterServiceVersion", &self.namespace) {
             let status = |field: &str| text(csv, &["status", field]);
             lines.push(format!("{}: {}/{}: {}", ident(csv), status("phase"), status("reason"), status("message")));
             for requirement in list(csv, &["status", "requirementStatus"]) {
@@ -232,7 +232,7 @@ impl Case {
                 }
             }
         }
-        for plan in view.of("InstallPlan", &self.namespace) {
+        for plan in view.objects_of("InstallPlan", &self.namespace) {
             for condition in list(plan, &["status", "conditions"]).iter().filter(|c| c["status"] != "True") {
                 lines.push(format!(
                     "{}: {}: {}",
@@ -249,7 +249,7 @@ impl Case {
                 lines.push(format!("  step {}/{}: {}", resource("kind"), resource("name"), text(step, &["status"])));
             }
         }
-        for subscription in view.of("Subscription", &self.namespace) {
+        for subscription in view.objects_of("Subscription", &self.namespace) {
             for condition in list(subscription, &["status", "conditions"]) {
                 if condition["status"] == "True" && text(condition, &["type"]).ends_with("Failed") {
                     let (reason, message) = (text(condition, &["reason"]), text(condition, &["message"]));
@@ -261,7 +261,7 @@ impl Case {
     }
 }
 
-/// Waits until a view is as wanted, or nothing changes any more.
+/// Waits until a view is as expected, or nothing changes any more.
 pub fn settle<E: Engine>(engine: &mut E, view: &mut View, enough: impl Fn(&View) -> bool) -> Result<()> {
     let end = engine.now() + LIMIT;
     let quiet = engine.quiet(LIMIT);
@@ -291,7 +291,7 @@ pub fn serve<E: Engine>(engine: &mut E, view: &mut View, called: &str, catalog: 
         "spec": {"sourceType": "grpc", "address": address, "displayName": called},
     }))?;
     let is_ready = |view: &View| {
-        let mut sources = view.of("CatalogSource", CATALOGS).filter(|source| name(source) == called);
+        let mut sources = view.objects_of("CatalogSource", CATALOGS).filter(|source| name(source) == called);
         sources.any(|source| text(source, &["status", "connectionState", "lastObservedState"]) == "READY")
     };
     settle(engine, view, is_ready)?;

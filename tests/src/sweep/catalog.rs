@@ -212,19 +212,19 @@ impl Bundles {
                 blobs.push(channel_blob(package, channel, self.channel_entries(package, channel)));
             }
         }
-        Served::of(&blobs)
+        Served::start(&blobs)
     }
 
     /// Returns the catalog of one package in which every bundle has its own channel with its name.
     pub fn alone(&self, package: &str) -> Result<Served> {
         let mut blobs = vec![json!({"schema": "olm.package", "name": package}).to_string()];
-        for (_, bundle) in self.of(package) {
+        for (_, bundle) in self.bundles_of(package) {
             blobs.push(bundle.blob.to_string());
             blobs.push(channel_blob(package, &bundle.name, vec![bundle.entry()]));
             // Any of them would do.
             blobs[0] = json!({"schema": "olm.package", "name": package, "defaultChannel": bundle.name}).to_string();
         }
-        Served::of(&blobs)
+        Served::start(&blobs)
     }
 
     fn package_blob(&self, package: &str) -> String {
@@ -237,18 +237,18 @@ impl Bundles {
     }
 
     /// Returns the bundles of a package, with their indices.
-    fn of(&self, package: &str) -> impl Iterator<Item = (usize, &Bundle)> {
+    fn bundles_of(&self, package: &str) -> impl Iterator<Item = (usize, &Bundle)> {
         self.all.iter().enumerate().filter(move |(_, bundle)| bundle.package == package)
     }
 
     fn channels(&self, package: &str) -> BTreeSet<&str> {
-        self.of(package).flat_map(|(_, bundle)| &bundle.channels).map(String::as_str).collect()
+        self.bundles_of(package).flat_map(|(_, bundle)| &bundle.channels).map(String::as_str).collect()
     }
 
     /// Returns the default channel of the newest bundle that names one, if that channel exists.
     fn default_channel(&self, package: &str) -> &str {
         let channels = self.channels(package);
-        let named = self.of(package).filter(|(_, bundle)| channels.contains(bundle.default_channel.as_str()));
+        let named = self.bundles_of(package).filter(|(_, bundle)| channels.contains(bundle.default_channel.as_str()));
         let newest = named.max_by(|(_, a), (_, b)| (&a.version, &a.name).cmp(&(&b.version, &b.name)));
         let named = newest.map(|(_, bundle)| bundle.default_channel.as_str());
         named.or_else(|| channels.first().copied()).unwrap_or_default()
@@ -257,7 +257,8 @@ impl Bundles {
     /// Returns the bundles of a channel by name, the head last.
     fn members(&self, package: &str, channel: &str) -> (Vec<usize>, bool) {
         let within = |bundle: &Bundle| bundle.channels.iter().any(|name| name == channel);
-        let members: Vec<usize> = self.of(package).filter(|(_, b)| within(b)).map(|(number, _)| number).collect();
+        let members: Vec<usize> =
+            self.bundles_of(package).filter(|(_, b)| within(b)).map(|(number, _)| number).collect();
         let is_replaced = |name: &str| members.iter().any(|&other| self.all[other].names(name));
         let heads: Vec<usize> = members.iter().copied().filter(|&n| !is_replaced(&self.all[n].name)).collect();
         match heads[..] {
@@ -293,7 +294,7 @@ pub struct Served {
 }
 
 impl Served {
-    fn of(blobs: &[String]) -> Result<Self> {
+    fn start(blobs: &[String]) -> Result<Self> {
         Self::of_files(blobs, "json", "\n")
     }
 
@@ -320,10 +321,10 @@ impl Bundle {
             contents.push(File::new(path.to_string_lossy(), bytes));
         }
         let read = bundle::Bundle::read(&shown, &contents);
-        Ok(read.and_then(|bundle| Ok(Self::of(&bundle, bundle.render()?.blob("")))))
+        Ok(read.and_then(|bundle| Ok(Self::from_bundle(&bundle, bundle.render()?.blob("")))))
     }
 
-    fn of(bundle: &bundle::Bundle, blob: Value) -> Self {
+    fn from_bundle(bundle: &bundle::Bundle, blob: Value) -> Self {
         let spec = |field: &str| object::list(&bundle.csv, &["spec", field]);
         let supported = spec("installModes").iter().filter(|mode| mode["supported"] == true);
         Self {

@@ -68,7 +68,7 @@ pub struct Written {
 
 impl Written {
     /// Returns a result in the form of the stored ones.
-    pub fn of(package: &str, from: Option<&str>, to: &str, by: &str, outcome: &Outcome) -> Self {
+    pub fn new(package: &str, from: Option<&str>, to: &str, by: &str, outcome: &Outcome) -> Self {
         let install = outcome.install.to_string();
         let (install, end) = match &outcome.upgrade {
             Some(end) => (install, end.to_string()),

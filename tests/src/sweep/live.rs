@@ -18,7 +18,7 @@ const CLEANING: Duration = Duration::from_mins(2);
 
 /// How long the first resolution may take to start: it reads a catalog of all bundles, and debug builds are slow.
 const READING: Duration = Duration::from_mins(1);
-/// How long installs and upgrades may take until the cluster is as wanted.
+/// How long installs and upgrades may take until the cluster is as expected.
 const UPGRADING: Duration = Duration::from_mins(5);
 
 /// A cluster with a single READY catalog.
@@ -68,7 +68,7 @@ impl Live {
         Ok(cases.iter().map(outcome).collect())
     }
 
-    /// Installs all cases at once, and waits until the cluster is as wanted.
+    /// Installs all cases at once, and waits until the cluster is as expected.
     pub fn play_until(&mut self, cases: &[Case], is_done: impl Fn(&View) -> bool) -> Result<()> {
         for case in cases {
             case.begin(&mut self.engine)?;
@@ -109,7 +109,7 @@ impl Live {
     /// Returns the state of the deletion of objects.
     fn deletions(&self, targets: &[ObjectRef]) -> String {
         let state = |target: &ObjectRef| {
-            let object = self.view.of(&target.gvk.kind, "").find(|object| name(object) == target.name)?;
+            let object = self.view.objects_of(&target.gvk.kind, "").find(|object| name(object) == target.name)?;
             let (metadata, conditions) = (at(object, &["metadata"]), at(object, &["status", "conditions"]));
             Some(format!(
                 "{} {}: deletionTimestamp {}, finalizers {}, conditions {conditions}",
@@ -132,12 +132,13 @@ impl Live {
                 "Namespace" => namespaces.contains(called),
                 _ => !own.contains(called),
             };
-            view.of(kind, "").filter(|object| is_ours(name(object))).map(ObjectRef::from_object).collect()
+            view.objects_of(kind, "").filter(|object| is_ours(name(object))).map(ObjectRef::from_object).collect()
         };
         // The controllers delete the objects of a CSV only while its namespace exists.
         for kind in ["Subscription", "ClusterServiceVersion"] {
             for namespace in &namespaces {
-                let targets: Vec<ObjectRef> = self.view.of(kind, namespace).map(ObjectRef::from_object).collect();
+                let targets: Vec<ObjectRef> =
+                    self.view.objects_of(kind, namespace).map(ObjectRef::from_object).collect();
                 for target in &targets {
                     self.delete(target)?;
                 }

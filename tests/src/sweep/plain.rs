@@ -223,7 +223,7 @@ impl Project {
         list(binding, &["subjects"]).iter().find_map(|subject| {
             let bindings: Vec<&Value> = BINDINGS
                 .iter()
-                .flat_map(|kind| view.of(kind, ""))
+                .flat_map(|kind| view.objects_of(kind, ""))
                 .filter(|other| has_subject(other, subject, namespace))
                 .collect();
             // The rules of an aggregated role are those of others; Kubernetes' own roles are not in the manifests.
@@ -234,7 +234,7 @@ impl Project {
                 .iter()
                 .flat_map(|other| {
                     let [kind, name] = ["kind", "name"].map(|field| text(other, &["roleRef", field]));
-                    view.of(kind, "").filter(move |object| object::name(object) == name)
+                    view.objects_of(kind, "").filter(move |object| object::name(object) == name)
                 })
                 .flat_map(|role| list(role, &["rules"]))
                 .collect();
@@ -277,7 +277,8 @@ fn without_secrets(deployment: &Value) -> Value {
 
 /// Returns how the object of that kind and name differs.
 fn missing_object(view: &View, namespace: &str, given: &Value) -> Option<String> {
-    let found = view.of(object::kind(given), namespace).find(|other| object::name(other) == object::name(given));
+    let found =
+        view.objects_of(object::kind(given), namespace).find(|other| object::name(other) == object::name(given));
     let Some(found) = found else { return Some("does not exist".to_owned()) };
     let mut given = given.clone();
     let map = given.as_object_mut()?;
@@ -348,8 +349,11 @@ fn missing_service(view: &View, namespace: &str, service: &Value) -> Option<Stri
         let labels: Vec<_> = entries(other, &["spec", "selector"]).collect();
         selector.iter().all(|pair| labels.contains(pair))
     };
-    let found: Vec<&Value> =
-        view.of("Service", namespace).filter(selects).flat_map(|other| list(other, &["spec", "ports"])).collect();
+    let found: Vec<&Value> = view
+        .objects_of("Service", namespace)
+        .filter(selects)
+        .flat_map(|other| list(other, &["spec", "ports"]))
+        .collect();
     let is_found = |port: &&Value| {
         found.iter().any(|other| other["port"] == port["port"] || other["targetPort"] == port["targetPort"])
     };
@@ -360,7 +364,7 @@ fn missing_service(view: &View, namespace: &str, service: &Value) -> Option<Stri
 fn missing_webhook(view: &View, configuration: &Value) -> Option<String> {
     let kind = object::kind(configuration);
     list(configuration, &["webhooks"]).iter().find_map(|webhook| {
-        let mut found = view.of(kind, "").flat_map(|other| list(other, &["webhooks"]));
+        let mut found = view.objects_of(kind, "").flat_map(|other| list(other, &["webhooks"]));
         let same = |other: &Value| {
             let compared =
                 ["rules", "failurePolicy", "sideEffects", "timeoutSeconds", "matchPolicy", "admissionReviewVersions"];

@@ -52,7 +52,9 @@ fn flags(kubeconfig: &Path) -> InstalledFrom {
 }
 
 /// Returns the result, standard output and standard error.
-fn asked(run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> (Result<Outcome, CliError>, String, String) {
+fn run_captured(
+    run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>,
+) -> (Result<Outcome, CliError>, String, String) {
     let (out, err) = (Buffer::default(), Buffer::default());
     let answer = run(&mut Printer::to(out.clone(), err.clone()));
     (answer, out.text(), err.text())
@@ -96,7 +98,7 @@ fn installed_versions_are_read_from_the_cluster() {
             images: image::Options::of_user(),
             output: "name".parse().unwrap(),
         };
-        asked(|printer| resolve::run(&options, printer))
+        run_captured(|printer| resolve::run(&options, printer))
     };
     let (answer, text, talk) = resolved(flags(plane.kubeconfig()));
     assert_eq!((answer, text.as_str()), (Ok(Outcome::Done), "bundle/rose.v2.0.0\n"), "{talk}");
@@ -112,7 +114,7 @@ fn installed_versions_are_read_from_the_cluster() {
             images: image::Options::of_user(),
             output: String::new().parse().unwrap(),
         };
-        asked(|printer| diff::run(&options, printer))
+        run_captured(|printer| diff::run(&options, printer))
     };
     let (answer, text, talk) = compared(flags(plane.kubeconfig()), None);
     assert_eq!(answer, Ok(Outcome::Negative), "{text}{talk}");

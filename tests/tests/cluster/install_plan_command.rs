@@ -16,7 +16,7 @@ use olm_shell::installplan::approve;
 use olm_shell::installplan::explain::{self, Asked, Form};
 use olm_shell::installplan::list;
 use olm_shell::installplan::policy::Terms;
-use olm_shell::installplan::wait::{self, Of, Until};
+use olm_shell::installplan::wait::{self, Target, Until};
 use olm_shell::run::{self, CatalogDirectory, FeatureGates, Mode};
 use olm_tests::control_plane::{ControlPlane, Options, skipped};
 use serde_json::{Value, json};
@@ -30,9 +30,9 @@ const TIMEOUT: Duration = Duration::from_mins(2);
 struct User(PathBuf);
 
 /// The result, standard output and standard error.
-type Asked_ = (Result<Outcome, CliError>, String, String);
+type CommandResult = (Result<Outcome, CliError>, String, String);
 
-fn asked(run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> Asked_ {
+fn run_captured(run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> CommandResult {
     let (out, err) = (Buffer::default(), Buffer::default());
     let answer = run(&mut Printer::to(out.clone(), err.clone()));
     (answer, out.text(), err.text())
@@ -51,18 +51,18 @@ impl User {
         SourceFlags { cluster: self.cluster(), ..SourceFlags::default() }
     }
 
-    fn lists(&self, pending: bool, output: &str) -> Asked_ {
+    fn lists(&self, pending: bool, output: &str) -> CommandResult {
         let (source, namespaces) = (self.source(), Self::namespaces());
         let list = ListFlags { output: OutputFlags { output: output.parse().unwrap() }, ..ListFlags::default() };
         let options = list::Options { source, namespaces, names: Vec::new(), pending, list };
-        asked(|printer| list::run(&options, printer))
+        run_captured(|printer| list::run(&options, printer))
     }
 
-    fn asks(&self, what: Asked) -> Asked_ {
+    fn asks(&self, what: Asked) -> CommandResult {
         self.asks_in(NAMESPACE, what)
     }
 
-    fn asks_in(&self, namespace: &str, what: Asked) -> Asked_ {
+    fn asks_in(&self, namespace: &str, what: Asked) -> CommandResult {
         let options = explain::Options {
             asked: what,
             source: self.source(),
@@ -75,7 +75,7 @@ impl User {
             details: false,
             form: Form::Document("json".parse().unwrap()),
         };
-        asked(|printer| explain::run(&options, printer))
+        run_captured(|printer| explain::run(&options, printer))
     }
 
     /// Explains the plan.
@@ -100,15 +100,15 @@ impl User {
         }
     }
 
-    fn approves(&self, plan: &str, terms: Terms) -> Asked_ {
+    fn approves(&self, plan: &str, terms: Terms) -> CommandResult {
         let options = self.approval(plan, terms);
-        asked(|printer| approve::run(&options, printer))
+        run_captured(|printer| approve::run(&options, printer))
     }
 
-    fn waits(&self, of: Of, until: Until, timeout: Duration) -> Asked_ {
+    fn waits(&self, of: Target, until: Until, timeout: Duration) -> CommandResult {
         let namespace = Some(NAMESPACE.to_owned());
         let options = wait::Options { cluster: self.cluster(), namespace, of, until, timeout, json: true };
-        asked(|printer| wait::run(&options, printer))
+        run_captured(|printer| wait::run(&options, printer))
     }
 }
 
@@ -156,7 +156,7 @@ fn work(kubeconfig: &Path) {
         output: None,
         log_lines: true,
     };
-    let (answer, _, talk) = asked(|printer| run::run(&options, printer));
+    let (answer, _, talk) = run_captured(|printer| run::run(&options, printer));
     assert!(answer.is_ok(), "{answer:?} {talk}");
 }
 
@@ -288,11 +288,11 @@ fn plans_are_listed_explained_approved_and_awaited() {
     }
     for (dry_run, said) in [(DryRun::Client, "approved (dry run)"), (DryRun::Server, "approved (server dry run)")] {
         let options = approve::Options { dry_run, ..admin.approval(&first, Terms::default()) };
-        let (answer, text, talk) = asked(|printer| approve::run(&options, printer));
+        let (answer, text, talk) = run_captured(|printer| approve::run(&options, printer));
         assert_eq!((answer, text.contains(said)), (Ok(Outcome::Done), true), "{text}{talk}");
     }
     assert_eq!(before, all());
-    let (answer, text, _) = admin.waits(Of::Plan(first.clone()), Until::Approved, Duration::ZERO);
+    let (answer, text, _) = admin.waits(Target::Plan(first.clone()), Until::Approved, Duration::ZERO);
     assert_eq!(answer, Ok(Outcome::Negative));
     assert!(text.contains(r#""phase":"RequiresApproval""#), "{text}");
 
@@ -356,14 +356,14 @@ fn plans_are_listed_explained_approved_and_awaited() {
     assert!(reasons.iter().any(|because| because["reason"] == "approved"), "{reasons:?}");
     // Waiting works regardless of who approved the plan: nothing executes it now.
     let waiting = |timeout| approve::Options { wait: Some(timeout), ..admin.approval(&first, Terms::default()) };
-    let (answer, _, talk) = asked(|printer| approve::run(&waiting(Duration::ZERO), printer));
+    let (answer, _, talk) = run_captured(|printer| approve::run(&waiting(Duration::ZERO), printer));
     assert_eq!(answer, Ok(Outcome::Negative), "{talk}");
     assert!(talk.contains("not complete: ") && talk.contains("no controller has started to execute it"), "{talk}");
-    assert_eq!(admin.waits(Of::Plan(first.clone()), Until::Approved, Duration::ZERO).0, Ok(Outcome::Done));
+    assert_eq!(admin.waits(Target::Plan(first.clone()), Until::Approved, Duration::ZERO).0, Ok(Outcome::Done));
 
     // The plan is watched until it is complete, which is a terminal state.
     let (answer, text, talk) = std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| admin.waits(Of::Plan(first.clone()), Until::Complete, TIMEOUT));
+        let waiting = scope.spawn(|| admin.waits(Target::Plan(first.clone()), Until::Complete, TIMEOUT));
         work(plane.kubeconfig());
         waiting.join().unwrap()
     });
@@ -374,12 +374,12 @@ fn plans_are_listed_explained_approved_and_awaited() {
         events.last().map(|event| (&event["phase"], &event["reached"])),
         Some((&"Complete".into(), &true.into()))
     );
-    assert_eq!(admin.waits(Of::Plan(first.clone()), Until::Failed, TIMEOUT).0, Ok(Outcome::Negative));
-    let (answer, text, _) = asked(|printer| approve::run(&waiting(TIMEOUT), printer));
+    assert_eq!(admin.waits(Target::Plan(first.clone()), Until::Failed, TIMEOUT).0, Ok(Outcome::Negative));
+    let (answer, text, _) = run_captured(|printer| approve::run(&waiting(TIMEOUT), printer));
     assert_eq!((answer, text.contains(", it is Complete")), (Ok(Outcome::Done), true), "{text}");
     assert!(
         admin
-            .waits(Of::Plan("gone".to_owned()), Until::Failed, TIMEOUT)
+            .waits(Target::Plan("gone".to_owned()), Until::Failed, TIMEOUT)
             .0
             .unwrap_err()
             .message
@@ -406,13 +406,13 @@ fn plans_are_listed_explained_approved_and_awaited() {
     assert_ne!(first, second);
     let stays = "csvs.all(x, x.from != null && semver(x.to).major() == semver(x.from).major())";
     let options = approve::Options { plans: Vec::new(), ..admin.approval("", policy(stays)) };
-    let (answer, text, talk) = asked(|printer| approve::run(&options, printer));
+    let (answer, text, talk) = run_captured(|printer| approve::run(&options, printer));
     assert_eq!(
         (answer, text),
         (Ok(Outcome::Done), format!("installplan.operators.coreos.com/{second} approved\n")),
         "{talk}"
     );
     work(plane.kubeconfig());
-    let of = Of::Subscription("tea-house".to_owned());
+    let of = Target::Subscription("tea-house".to_owned());
     assert_eq!(admin.waits(of, Until::Complete, TIMEOUT).0, Ok(Outcome::Done));
 }

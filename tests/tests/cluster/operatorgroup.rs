@@ -14,7 +14,7 @@ use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::image;
 use olm_shell::operatorgroup::compile::{self, InstallMode, PartialGroupRequest};
-use olm_shell::operatorgroup::create::{self, Given};
+use olm_shell::operatorgroup::create::{self, GroupInput};
 use olm_shell::operatorgroup::operator::Operator;
 use olm_shell::operatorgroup::{delete, intersect};
 use olm_tests::control_plane::{ControlPlane, Options, skipped};
@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 const LABEL: &str = "kubectl-olm/compiled-by";
 
 /// The result, standard output and standard error.
-type Asked = (Result<Outcome, CliError>, String, String);
+type CommandResult = (Result<Outcome, CliError>, String, String);
 
 /// A user with the answers to prompts.
 struct User {
@@ -32,7 +32,7 @@ struct User {
     answer: Option<bool>,
 }
 
-fn asked(user: &User, run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> Asked {
+fn run_captured(user: &User, run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> CommandResult {
     let (out, err) = (Buffer::default(), Buffer::default());
     let printer = Printer::to(out.clone(), err.clone());
     let mut printer = match user.answer {
@@ -44,12 +44,12 @@ fn asked(user: &User, run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError
 }
 
 impl User {
-    fn of(kubeconfig: &Path) -> Self {
+    fn from_kubeconfig(kubeconfig: &Path) -> Self {
         Self { kubeconfig: kubeconfig.to_owned(), answer: None }
     }
 
     fn answering(&self, answer: bool) -> Self {
-        Self { answer: Some(answer), ..Self::of(&self.kubeconfig) }
+        Self { answer: Some(answer), ..Self::from_kubeconfig(&self.kubeconfig) }
     }
 
     fn source(&self) -> SourceFlags {
@@ -57,7 +57,7 @@ impl User {
         SourceFlags { cluster, ..SourceFlags::default() }
     }
 
-    fn creation(&self, namespace: &str, given: Given) -> create::Options {
+    fn creation(&self, namespace: &str, given: GroupInput) -> create::Options {
         create::Options {
             given,
             namespace: Some(namespace.to_owned()),
@@ -71,8 +71,8 @@ impl User {
     }
 
     /// Creates a group with this name and these targets.
-    fn creates(&self, namespace: &str, name: &str, targets: &[&str]) -> Asked {
-        asked(self, |printer| create::run(&self.creation(namespace, request(name, targets)), printer))
+    fn creates(&self, namespace: &str, name: &str, targets: &[&str]) -> CommandResult {
+        run_captured(self, |printer| create::run(&self.creation(namespace, request(name, targets)), printer))
     }
 
     fn deletion(&self, namespace: &str) -> delete::Options {
@@ -86,13 +86,13 @@ impl User {
         }
     }
 
-    fn deletes(&self, namespace: &str) -> Asked {
-        asked(self, |printer| delete::run(&self.deletion(namespace), printer))
+    fn deletes(&self, namespace: &str) -> CommandResult {
+        run_captured(self, |printer| delete::run(&self.deletion(namespace), printer))
     }
 }
 
-fn request(name: &str, targets: &[&str]) -> Given {
-    Given::Request(PartialGroupRequest {
+fn request(name: &str, targets: &[&str]) -> GroupInput {
+    GroupInput::Request(PartialGroupRequest {
         name: Some(name.to_owned()),
         namespace: None,
         mode: None,
@@ -177,11 +177,11 @@ fn every_branch_of_create_and_delete() {
     let options = Options { scheduler: false, kwok: false, crds: crd::all(), ..Options::default() };
     let plane = ControlPlane::start_with(options).unwrap();
     let kubectl = Kubectl(plane.tool("kubectl"), plane.kubeconfig().to_owned());
-    let admin = User::of(plane.kubeconfig());
+    let admin = User::from_kubeconfig(plane.kubeconfig());
     creating(&plane, &kubectl, &admin);
     deleting(&plane, &kubectl, &admin);
     odd_places(&plane, &kubectl, &admin);
-    narrow_rights(&plane, &kubectl);
+    narrow_permissions(&plane, &kubectl);
     other_clients_are_faster(&plane, &kubectl);
     busy_servers_are_asked_again(&plane, &kubectl);
     compiled_groups_can_be_applied(&kubectl, &admin);
@@ -193,8 +193,8 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     let folder = tempfile::tempdir().unwrap();
     let manifest = folder.path().join("group.yaml");
     std::fs::write(&manifest, group("written", "theirs", &["written"], None).to_string()).unwrap();
-    let options = admin.creation("written", Given::Manifest(manifest));
-    let (answer, text, talk) = asked(admin, |printer| create::run(&options, printer));
+    let options = admin.creation("written", GroupInput::Manifest(manifest));
+    let (answer, text, talk) = run_captured(admin, |printer| create::run(&options, printer));
     assert_eq!(
         (answer, text.as_str()),
         (Ok(Outcome::Done), "operatorgroup.operators.coreos.com/theirs created in namespace written\n"),
@@ -217,7 +217,7 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     kubectl.namespace("apps");
     for (dry_run, note) in [(DryRun::Client, "created (dry run)"), (DryRun::Server, "created (server dry run)")] {
         let options = create::Options { dry_run, ..admin.creation("apps", request("apps", &[])) };
-        let (answer, text, talk) = asked(admin, |printer| create::run(&options, printer));
+        let (answer, text, talk) = run_captured(admin, |printer| create::run(&options, printer));
         assert_eq!((answer, text.contains(note)), (Ok(Outcome::Done), true), "{text}{talk}");
     }
     assert!(kubectl.groups("apps").is_empty());
@@ -247,7 +247,7 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
         // A document describes the group, even if its namespace is created with it.
         let (dry_run, output) = (DryRun::Client, "json".parse().unwrap());
         let options = create::Options { dry_run, output, yes: true, ..admin.creation("apps", request(name, targets)) };
-        let (_, text, talk) = asked(admin, |printer| create::run(&options, printer));
+        let (_, text, talk) = run_captured(admin, |printer| create::run(&options, printer));
         assert!(talk.contains(&format!("namespace/{place} created (dry run)")), "{talk}");
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["kind"], "OperatorGroup");
         let (answer, text, talk) = admin.answering(true).creates("apps", name, targets);
@@ -268,7 +268,7 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
             other_namespace: Some(place.clone()),
             ..admin.creation(there, request("other", targets))
         };
-        let (answer, text, talk) = asked(admin, |printer| create::run(&options, printer));
+        let (answer, text, talk) = run_captured(admin, |printer| create::run(&options, printer));
         assert_eq!(answer, Ok(Outcome::Done), "{talk}");
         assert_eq!(text, format!("operatorgroup.operators.coreos.com/other created in namespace {place}\n"));
     }
@@ -276,7 +276,7 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
         other_namespace: Some("plain".to_owned()),
         ..admin.creation("apps", request("other", &["west"]))
     };
-    let (answer, text, _) = asked(admin, |printer| create::run(&options, printer));
+    let (answer, text, _) = run_captured(admin, |printer| create::run(&options, printer));
     assert_eq!((answer, text.contains("plain already")), (Ok(Outcome::Negative), true), "{text}");
 
     // Neither several groups nor a group that is being deleted is accepted.
@@ -305,13 +305,13 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
         "",
     );
     kubectl.run(&["create", "rolebinding", "look", "-n", "plain", "--role=look", "--user=clerk"], "");
-    let clerk = User::of(&plane.kubeconfig_for("clerk", None).unwrap());
+    let clerk = User::from_kubeconfig(&plane.kubeconfig_for("clerk", None).unwrap());
     let (answer, _, _) = clerk.creates("plain", "ours", &[]);
     assert!(
         answer.unwrap_err().message.contains("not allowed to list clusterserviceversions"),
         "the members cannot be read"
     );
-    let unprivileged = User::of(&plane.kubeconfig_for("nobody", None).unwrap());
+    let unprivileged = User::from_kubeconfig(&plane.kubeconfig_for("nobody", None).unwrap());
     assert!(
         unprivileged
             .creates("plain", "ours", &[])
@@ -330,7 +330,7 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
         images: olm_shell::image::Options::of_user(),
         format: intersect::Format::Json,
     };
-    let (answer, text, talk) = asked(admin, |printer| intersect::run(&options, printer));
+    let (answer, text, talk) = run_captured(admin, |printer| intersect::run(&options, printer));
     assert_eq!(answer, Ok(Outcome::Done), "{talk}");
     let document: Value = serde_json::from_str(&text).unwrap();
     let all = kubectl.run(&["get", "operatorgroups", "-A", "-o", "name"], "").lines().count();
@@ -362,7 +362,7 @@ fn deleting(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     kubectl.apply(&subscription("apps"));
     for dry_run in [DryRun::Client, DryRun::Server] {
         let options = delete::Options { dry_run, ..admin.deletion("apps") };
-        let (answer, text, _) = asked(admin, |printer| delete::run(&options, printer));
+        let (answer, text, _) = run_captured(admin, |printer| delete::run(&options, printer));
         assert_eq!((answer, text.contains("dry run")), (Ok(Outcome::Done), true), "{text}");
     }
     let (answer, _, talk) = admin.answering(false).deletes("apps");
@@ -390,7 +390,7 @@ fn deleting(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
         "",
     );
     kubectl.run(&["create", "rolebinding", "groups", "-n", "apps", "--role=groups", "--user=clerk"], "");
-    let clerk = User::of(&plane.kubeconfig_for("clerk", None).unwrap());
+    let clerk = User::from_kubeconfig(&plane.kubeconfig_for("clerk", None).unwrap());
     assert!(clerk.deletes("apps").0.unwrap_err().message.contains("not allowed to list clusterserviceversions"));
 
     let (answer, text, talk) = admin.answering(true).deletes("apps");
@@ -412,7 +412,7 @@ fn odd_places(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
         "metadata": { "name": "stays", "namespace": "closing", "finalizers": ["example.com/stay"] },
     });
     kubectl.apply(&stays);
-    let guest = User::of(&guest(plane, kubectl, "guest", &["closing"]));
+    let guest = User::from_kubeconfig(&guest(plane, kubectl, "guest", &["closing"]));
     kubectl.run(&["delete", "namespace", "closing", "--wait=false"], "");
     let (answer, text, talk) = admin.creates("closing", "closing", &[]);
     assert_eq!((answer, text.contains("namespace closing is being deleted")), (Ok(Outcome::Negative), true), "{text}");
@@ -435,10 +435,10 @@ fn odd_places(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     // An existing group is used, even if it differs from the requested one.
     kubectl.namespace("account");
     assert_eq!(admin.creates("account", "account", &[]).0, Ok(Outcome::Done));
-    let Given::Request(partial) = request("account", &[]) else { panic!("expected a request") };
-    let given = Given::Request(PartialGroupRequest { service_account: Some("installer".to_owned()), ..partial });
+    let GroupInput::Request(partial) = request("account", &[]) else { panic!("expected a request") };
+    let given = GroupInput::Request(PartialGroupRequest { service_account: Some("installer".to_owned()), ..partial });
     let options = create::Options { output: "json".parse().unwrap(), ..admin.creation("account", given) };
-    let (answer, text, talk) = asked(admin, |printer| create::run(&options, printer));
+    let (answer, text, talk) = run_captured(admin, |printer| create::run(&options, printer));
     assert_eq!(
         (answer, talk.contains("its serviceAccountName differs from the requested group")),
         (Ok(Outcome::Done), true),
@@ -450,11 +450,11 @@ fn odd_places(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     for output in ["json", "yaml", "name", "jsonpath={.metadata.name}"] {
         let options =
             create::Options { output: output.parse().unwrap(), ..admin.creation("plain", request("plain", &[])) };
-        let (answer, text, talk) = asked(admin, |printer| create::run(&options, printer));
+        let (answer, text, talk) = run_captured(admin, |printer| create::run(&options, printer));
         assert_eq!((answer, text.as_str()), (Ok(Outcome::Negative), ""), "{output}");
         assert!(talk.contains("not created") && talk.contains("hint:"), "{talk}");
         let options = delete::Options { output: output.parse().unwrap(), ..admin.deletion("plain") };
-        let (answer, text, talk) = asked(admin, |printer| delete::run(&options, printer));
+        let (answer, text, talk) = run_captured(admin, |printer| delete::run(&options, printer));
         assert_eq!((answer, text.as_str()), (Ok(Outcome::Negative), ""), "{output}");
         assert!(talk.contains("not deleted"), "{talk}");
     }
@@ -474,16 +474,16 @@ fn guest(plane: &ControlPlane, kubectl: &Kubectl, name: &str, namespaces: &[&str
     plane.kubeconfig_for(name, None).unwrap()
 }
 
-fn narrow_rights(plane: &ControlPlane, kubectl: &Kubectl) {
+fn narrow_permissions(plane: &ControlPlane, kubectl: &Kubectl) {
     for namespace in ["narrow", "beside", "foreign"] {
         kubectl.namespace(namespace);
     }
-    let guest = User::of(&guest(plane, kubectl, "neighbour", &["narrow", "beside"]));
+    let guest = User::from_kubeconfig(&guest(plane, kubectl, "neighbour", &["narrow", "beside"]));
     assert_eq!(guest.creates("narrow", "narrow", &[]).0, Ok(Outcome::Done));
     let into = |place: &str, name: &str| {
         let other_namespace = Some(place.to_owned());
         let options = create::Options { other_namespace, ..guest.creation("narrow", request(name, &["east"])) };
-        asked(&guest, |printer| create::run(&options, printer))
+        run_captured(&guest, |printer| create::run(&options, printer))
     };
     // The existence of the other namespace cannot be read, and it does not have to be created.
     let (answer, text, talk) = into("beside", "moved");
@@ -529,7 +529,7 @@ fn other_clients_are_faster(plane: &ControlPlane, kubectl: &Kubectl) {
     };
     let with = |verb, act: Box<dyn Fn() + Send>| {
         let proxy = through(once(verb, act));
-        let user = User::of(&proxy.kubeconfig());
+        let user = User::from_kubeconfig(&proxy.kubeconfig());
         (proxy, user)
     };
 
@@ -551,9 +551,9 @@ fn other_clients_are_faster(plane: &ControlPlane, kubectl: &Kubectl) {
 
     // Many clients create a group at once, each with another name.
     kubectl.namespace("rush");
-    let answers: Vec<Asked> = std::thread::scope(|scope| {
+    let answers: Vec<CommandResult> = std::thread::scope(|scope| {
         let rush = |n: usize| {
-            let user = User::of(plane.kubeconfig());
+            let user = User::from_kubeconfig(plane.kubeconfig());
             scope.spawn(move || user.creates("rush", &format!("group-{n}"), &["rush"]))
         };
         let running: Vec<_> = (0..4).map(rush).collect();
@@ -611,7 +611,7 @@ fn busy_servers_are_asked_again(plane: &ControlPlane, kubectl: &Kubectl) {
     };
     kubectl.namespace("busy");
     let proxy = runtime.block_on(FaultyApi::start(plane.kubeconfig(), judge)).unwrap();
-    let (answer, _, talk) = User::of(&proxy.kubeconfig()).creates("busy", "busy", &[]);
+    let (answer, _, talk) = User::from_kubeconfig(&proxy.kubeconfig()).creates("busy", "busy", &[]);
     assert_eq!((answer, talk.as_str()), (Ok(Outcome::Done), ""));
     assert_eq!(kubectl.groups("busy"), ["busy=kubectl-olm"]);
     let refused = refused.lock().unwrap();
@@ -641,7 +641,7 @@ fn compiled_groups_can_be_applied(kubectl: &Kubectl, admin: &User) {
             rbac: true,
             format,
         };
-        let (answer, text, talk) = asked(admin, |printer| compile::run(&options, printer));
+        let (answer, text, talk) = run_captured(admin, |printer| compile::run(&options, printer));
         assert_eq!(answer, Ok(Outcome::Done), "{talk}");
         let applied = kubectl.run(&["apply", "-f", "-"], &text);
         assert_eq!(applied.lines().count(), 6, "{applied}");

@@ -107,7 +107,7 @@ impl User {
 }
 
 /// Returns the result, the document, and standard error.
-fn asked(options: &Options, answer: Option<bool>) -> (Result<Outcome, CliError>, Value, String) {
+fn run_captured(options: &Options, answer: Option<bool>) -> (Result<Outcome, CliError>, Value, String) {
     let (out, err) = (Buffer::default(), Buffer::default());
     let mut printer = Printer::to(out.clone(), err.clone());
     if let Some(answer) = answer {
@@ -118,7 +118,7 @@ fn asked(options: &Options, answer: Option<bool>) -> (Result<Outcome, CliError>,
 }
 
 /// Returns each finding as `OG006 both`.
-fn told(findings: &Value) -> Vec<String> {
+fn summaries(findings: &Value) -> Vec<String> {
     let line = |f: &Value| format!("{} {}", f["code"].as_str().unwrap(), f["object"]["name"].as_str().unwrap());
     findings.as_array().unwrap().iter().map(line).collect()
 }
@@ -149,29 +149,29 @@ fn findings_are_fixed_after_confirmation() {
     ];
     // The group was written a moment ago: OLM may still be about to notice that it lists APIs without a provider.
     let now: Vec<&str> = all.into_iter().filter(|found| !found.starts_with("OG016")).collect();
-    let (outcome, document, talk) = asked(&admin.options(true), None);
+    let (outcome, document, talk) = run_captured(&admin.options(true), None);
     assert_eq!(outcome, Ok(Outcome::Negative), "{talk}");
-    assert_eq!(told(&document["findings"]), now);
+    assert_eq!(summaries(&document["findings"]), now);
     assert_eq!(document["unchecked"], Value::Array(Vec::new()));
-    let (_, of_garden, _) = asked(&admin.options(false), None);
-    assert!(!told(&of_garden["findings"]).contains(&"OG018 rose.v1".to_owned()), "it exists in park");
+    let (_, of_garden, _) = run_captured(&admin.options(false), None);
+    assert!(!summaries(&of_garden["findings"]).contains(&"OG018 rose.v1".to_owned()), "it exists in park");
 
     let mending = Options { fix: true, ..admin.options(true) };
-    let (outcome, document, talk) = asked(&mending, Some(false));
+    let (outcome, document, talk) = run_captured(&mending, Some(false));
     assert_eq!(
-        (outcome, told(&document["findings"])),
+        (outcome, summaries(&document["findings"])),
         (Ok(Outcome::Negative), now.iter().map(|s| (*s).to_owned()).collect())
     );
     assert!(talk.contains("kubectl delete clusterrole.rbac.authorization.k8s.io olm.og.old.view-x"), "{talk}");
-    let (_, document, talk) = asked(&mending, Some(true));
+    let (_, document, talk) = run_captured(&mending, Some(true));
     assert_eq!(
-        told(&document["fixed"]),
+        summaries(&document["fixed"]),
         ["OG019 olm.og.old.view-x", "OG006 both", "OG018 rose.v1", "OG020 rose.v0-x"],
         "{talk}"
     );
-    assert_eq!(told(&document["findings"]), ["OG008 both", "OG017 both"]);
-    let (_, document, _) = asked(&admin.options(true), None);
-    assert_eq!(told(&document["findings"]), ["OG008 both", "OG017 both"]);
+    assert_eq!(summaries(&document["findings"]), ["OG008 both", "OG017 both"]);
+    let (_, document, _) = run_captured(&admin.options(true), None);
+    assert_eq!(summaries(&document["findings"]), ["OG008 both", "OG017 both"]);
     let group = plane.kubectl(["get", "operatorgroup", "both", "-n", "garden", "-o", "json"]).output().unwrap();
     let group: Value = serde_json::from_slice(&group.stdout).unwrap();
     assert_eq!(
@@ -185,9 +185,9 @@ fn findings_are_fixed_after_confirmation() {
     let text =
         "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {name: second, namespace: garden}\n";
     std::fs::write(&second, text).unwrap();
-    let (outcome, document, _) = asked(&Options { on_top: vec![second.clone()], ..admin.options(false) }, None);
+    let (outcome, document, _) = run_captured(&Options { on_top: vec![second.clone()], ..admin.options(false) }, None);
     assert_eq!(
-        (outcome, told(&document["findings"])),
+        (outcome, summaries(&document["findings"])),
         (Ok(Outcome::Negative), vec!["OG008 both".to_owned(), "OG001 second".to_owned()])
     );
     let place = second.display().to_string();
@@ -203,25 +203,29 @@ fn findings_are_fixed_after_confirmation() {
     let copy = copy.to_str().unwrap();
     assert!(plane.kubectl(["apply", "-f", copy]).status().unwrap().success());
     let joe = User { name: Some("joe".to_owned()), kubeconfig: admin.kubeconfig.clone() };
-    let (_, document, _) = asked(&joe.options(true), None);
+    let (_, document, _) = run_captured(&joe.options(true), None);
     assert!(
-        told(&document["findings"]).contains(&"OG018 rose.v1".to_owned()),
+        summaries(&document["findings"]).contains(&"OG018 rose.v1".to_owned()),
         "without permission to watch it is read again"
     );
     let began = Instant::now();
     let mut olm = plane.kubectl(["delete", "-f", copy, "--wait=false"]).spawn().unwrap();
-    let (_, document, _) = asked(&admin.options(true), None);
-    assert_eq!(told(&document["findings"]), ["OG008 both", "OG017 both"]);
+    let (_, document, _) = run_captured(&admin.options(true), None);
+    assert_eq!(summaries(&document["findings"]), ["OG008 both", "OG017 both"]);
     assert!(began.elapsed() < Duration::from_secs(4), "it waited for the deadline: {:?}", began.elapsed());
     assert!(olm.wait().unwrap().success());
 
     let jane = User { name: Some("jane".to_owned()), ..admin };
-    let (outcome, document, talk) = asked(&jane.options(false), None);
-    assert_eq!((outcome, told(&document["findings"])), (Ok(Outcome::Done), vec!["OG017 both".to_owned()]), "{talk}");
+    let (outcome, document, talk) = run_captured(&jane.options(false), None);
+    assert_eq!(
+        (outcome, summaries(&document["findings"])),
+        (Ok(Outcome::Done), vec!["OG017 both".to_owned()]),
+        "{talk}"
+    );
     assert!(
         talk.contains("not allowed to list namespaces: these rules were checked only in part: OG007, OG008, OG014"),
         "{talk}"
     );
-    let (outcome, _, _) = asked(&jane.options(true), None);
+    let (outcome, _, _) = run_captured(&jane.options(true), None);
     assert!(outcome.is_err_and(|error| error.message.contains("operatorgroups")), "she cannot read all namespaces");
 }

@@ -76,7 +76,7 @@ fn manifests_become_operators_that_are_upgraded_and_removed() {
     let cases: Vec<_> = projects.iter().map(|project| project.case("stable")).collect();
     let is_upgraded = |view: &View| {
         projects.iter().zip(&cases).all(|(project, case)| {
-            let csvs = view.of("ClusterServiceVersion", &case.namespace);
+            let csvs = view.objects_of("ClusterServiceVersion", &case.namespace);
             let csvs: Vec<_> = csvs.filter(|csv| label(csv, "olm.copiedFrom").is_none()).collect();
             let [csv] = csvs[..] else { return false };
             object::name(csv) == format!("{}.v{}", project.name, VERSIONS[1])
@@ -89,7 +89,7 @@ fn manifests_become_operators_that_are_upgraded_and_removed() {
     assert!(is_upgraded(live.view()), "{}\n{}", because.join("\n"), live.log());
     for (project, case) in projects.iter().zip(&cases) {
         assert_eq!(project.differences(live.view(), &case.namespace), Vec::<String>::new(), "{}", project.name);
-        let plans = live.view().of("InstallPlan", &case.namespace).count();
+        let plans = live.view().objects_of("InstallPlan", &case.namespace).count();
         assert_eq!(plans, 2, "{}: one for each version", project.name);
     }
     let listed = live.command(|kubeconfig| {
@@ -115,7 +115,7 @@ fn manifests_become_operators_that_are_upgraded_and_removed() {
     ];
     let left: Vec<String> = owned
         .iter()
-        .flat_map(|kind| live.view().of(kind, ""))
+        .flat_map(|kind| live.view().objects_of(kind, ""))
         .filter(|object| label(object, "olm.owner.kind") == Some("ClusterServiceVersion"))
         .map(olm_tests::scenario::store::ident)
         .collect();

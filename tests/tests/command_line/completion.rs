@@ -11,7 +11,7 @@ use olm_tests::scenario::sim::SimEngine;
 use olm_tests::sim_api::SimApi;
 use serde_json::json;
 
-use crate::{Home, kubeconfig, said};
+use crate::{Home, captured, kubeconfig};
 
 /// Starts a cluster with some names, and one that would execute a command if a shell expanded it.
 fn cluster() -> SimApi {
@@ -50,16 +50,16 @@ fn kubectl_completes_through_links() {
     let kubectl = control_plane::tool("kubectl").unwrap();
     let (home, cluster) = (Home::new(), cluster());
     let made = home.command("kubectl-olm").args(["completion", "kubectl"]).output().unwrap();
-    let (code, links, talk) = said(&made);
+    let (code, links, talk) = captured(&made);
     assert_eq!((code, talk.as_str()), (0, ""), "{links}");
     assert!(links.starts_with(&format!("{} created\n", home.path("kubectl_complete-olm").display())), "{links}");
     let again = home.command("kubectl-olm").args(["completion", "kubectl"]).output().unwrap();
-    assert_eq!(said(&again).1, links.replace(" created", " unchanged"));
+    assert_eq!(captured(&again).1, links.replace(" created", " unchanged"));
 
     let asked = |line: &[&str]| {
         let mut command = home.command(&kubectl);
         command.arg("__complete").args(line).env("KUBECONFIG", cluster.kubeconfig());
-        let (code, answer, talk) = said(&command.output().unwrap());
+        let (code, answer, talk) = captured(&command.output().unwrap());
         // Lines of kubectl itself; there must be no others.
         let is_kubectls =
             |line: &str| line.starts_with("[Debug] ") || line.starts_with("Completion ended with directive");
@@ -99,7 +99,8 @@ fn links_of_krew_are_completed_by_the_kubectl_olm_plugin() {
     assert!(home.command("kubectl-olm").args(["completion", "kubectl"]).output().unwrap().status.success());
     let asked = |program: &str, line: &[&str]| {
         let mut command = home.command(program);
-        let (code, answer, talk) = said(&command.args(line).env("KUBECONFIG", cluster.kubeconfig()).output().unwrap());
+        let (code, answer, talk) =
+            captured(&command.args(line).env("KUBECONFIG", cluster.kubeconfig()).output().unwrap());
         assert_eq!((code, talk.as_str()), (0, ""));
         words(&answer)
     };
@@ -117,9 +118,9 @@ fn files_of_cargo_are_not_plugins() {
     let left = home.path("kubectl-olm-run.d");
     fs::write(&left, "kubectl-olm-run: main.rs\n").unwrap();
     fs::set_permissions(&left, fs::Permissions::from_mode(0o755)).unwrap();
-    let (_, answer, _) = said(&home.command("kubectl-olm").args(["__complete", "ru"]).output().unwrap());
+    let (_, answer, _) = captured(&home.command("kubectl-olm").args(["__complete", "ru"]).output().unwrap());
     assert_eq!(words(&answer), ["run"]);
-    let (_, help, _) = said(&home.command("kubectl-olm").arg("--help").output().unwrap());
+    let (_, help, _) = captured(&home.command("kubectl-olm").arg("--help").output().unwrap());
     assert!(!help.contains("run.d"), "{help}");
 }
 
@@ -129,7 +130,9 @@ fn links_of_other_owners_are_preserved() {
     let elsewhere = home.path("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     let make = || {
-        said(&home.command("kubectl-olm").args(["completion", "kubectl", "--dir"]).arg(&elsewhere).output().unwrap())
+        captured(
+            &home.command("kubectl-olm").args(["completion", "kubectl", "--dir"]).arg(&elsewhere).output().unwrap(),
+        )
     };
     let (code, _, talk) = make();
     assert_eq!(code, 0);
@@ -157,7 +160,7 @@ fn a_server_that_never_responds_is_not_waited_for() {
     let mut command = home.command("kubectl-olm");
     command.args(["__complete", "install-plan", "approve", "-n", ""]).env("KUBECONFIG", &config);
     let began = Instant::now();
-    let answer = said(&command.output().unwrap());
+    let answer = captured(&command.output().unwrap());
     assert_eq!(answer, (0, ":4\n".to_owned(), String::new()));
     // 300 ms on an idle machine, but tests run in parallel.
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
@@ -172,7 +175,7 @@ fn in_bash(home: &Home, kubeconfig: &Path, line: &str, words: &[&str]) -> Vec<St
         printf '%s\\n' \"${COMPREPLY[@]}\"";
     let mut command = home.command("/bin/bash");
     command.env("PATH", format!("{}:/usr/bin:/bin", home.path("").display())).env("KUBECONFIG", kubeconfig);
-    let (code, answer, talk) = said(&command.args(["-c", script, "bash", line]).args(words).output().unwrap());
+    let (code, answer, talk) = captured(&command.args(["-c", script, "bash", line]).args(words).output().unwrap());
     assert_eq!((code, talk.as_str()), (0, ""), "{line}");
     answer.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use olm_tests::data::{files, repository};
 
-use super::{Home, said};
+use super::{Home, captured};
 
 /// A command in a document, and the output shown below it.
 struct Example {
@@ -68,6 +68,6 @@ fn printed(home: &Home, command: &str) -> Option<String> {
         ["tests/quickstart", "tests/plain"].iter().any(|folder| words.contains(folder)) || words == "version --client";
     let run =
         || home.command(Path::new("kubectl-olm")).args(words.split_whitespace()).current_dir(repository()).output();
-    let (_, out, err) = is_local.then(|| said(&run().unwrap()))?;
+    let (_, out, err) = is_local.then(|| captured(&run().unwrap()))?;
     Some(out + &err)
 }

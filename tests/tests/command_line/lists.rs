@@ -8,7 +8,7 @@ use olm_tests::scenario::sim::SimEngine;
 use olm_tests::sim_api::SimApi;
 use serde_json::{Value, json};
 
-use crate::{Home, PROGRAMS, said};
+use crate::{Home, PROGRAMS, captured};
 
 /// Flags that every list command must accept.
 const FLAGS: [&str; 13] = [
@@ -29,7 +29,7 @@ const FLAGS: [&str; 13] = [
 
 /// Returns a help page as one line, regardless of its wrapping.
 pub(crate) fn help(home: &Home, program: &str, words: &[&str]) -> String {
-    let (code, page, _) = said(&home.command(program).args(words).arg("--help").output().unwrap());
+    let (code, page, _) = captured(&home.command(program).args(words).arg("--help").output().unwrap());
     assert_eq!(code, 0, "{program} {words:?}");
     page
 }
@@ -89,7 +89,7 @@ fn cluster() -> SimApi {
 
 /// Returns the output of a list command for the cluster.
 fn listed(home: &Home, cluster: &SimApi, program: &str, words: &[&str]) -> (i32, String, String) {
-    said(&command(home, cluster, program, words).output().unwrap())
+    captured(&command(home, cluster, program, words).output().unwrap())
 }
 
 fn command(home: &Home, cluster: &SimApi, program: &str, words: &[&str]) -> Command {

@@ -52,7 +52,7 @@ impl Home {
 }
 
 /// Returns exit code, stdout and stderr.
-pub(crate) fn said(output: &Output) -> (i32, String, String) {
+pub(crate) fn captured(output: &Output) -> (i32, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
 }

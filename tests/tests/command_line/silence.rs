@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use crate::lists::{help, sub_commands};
-use crate::{Home, PROGRAMS, kubeconfig, said};
+use crate::{Home, PROGRAMS, captured, kubeconfig};
 
 /// A command line of each command that connects to an API server. `DIR` is a catalog, `PORT` a free port.
 const COMMANDS: [(&str, &str); 31] = [
@@ -80,7 +80,9 @@ fn kill_after(limit: Duration, processes: Vec<Arc<Mutex<Child>>>) -> mpsc::Sende
     let (sender, ended) = mpsc::channel();
     std::thread::spawn(move || {
         if ended.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
-            processes.iter().for_each(|process| process.lock().unwrap().kill().unwrap());
+            for process in processes {
+                process.lock().unwrap().kill().unwrap();
+            }
         }
     });
     sender
@@ -152,7 +154,7 @@ fn without_arguments_a_server_that_never_responds_is_no_error() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let config = home.path("silent");
     fs::write(&config, kubeconfig(&format!("http://{}", silent.local_addr().unwrap()))).unwrap();
-    let (code, out, talk) = said(&home.command("kubectl-olm").env("KUBECONFIG", &config).output().unwrap());
+    let (code, out, talk) = captured(&home.command("kubectl-olm").env("KUBECONFIG", &config).output().unwrap());
     assert_eq!((code, talk.as_str()), (0, ""), "{out}");
     assert!(out.starts_with("The cluster cannot be read: ") && out.contains("within 3 s.\n"), "{out}");
 }
@@ -197,7 +199,7 @@ fn common_flags_are_accepted_before_the_name_of_a_plugin() {
     let home = home();
     let mut command = home.command("kubectl-olm");
     command.args(["-q", "--color=never", "catalog", "list", "DIR"]);
-    let (code, _, talk) = said(&command.output().unwrap());
+    let (code, _, talk) = captured(&command.output().unwrap());
     assert_eq!(code, 2, "{talk}");
     let known: BTreeSet<&str> = talk.split_whitespace().collect();
     assert!(!known.contains("unexpected"), "{talk}");
@@ -217,7 +219,7 @@ fn colours_are_printed_on_request() {
         ("validate DIR", &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], false),
     ] {
         let mut command = command(&home, &home.path("none"), "kubectl-olm-catalog", words);
-        let (_, out, _) = said(&command.envs(terminal.iter().copied()).output().unwrap());
+        let (_, out, _) = captured(&command.envs(terminal.iter().copied()).output().unwrap());
         assert!(out.contains("error"), "{out}");
         assert_eq!(out.contains(red), wanted, "{words} {terminal:?}: {out:?}");
     }

@@ -140,7 +140,7 @@ pub(crate) fn events() -> Vec<Value> {
     let options = wait::Options {
         cluster: ClusterFlags { kubeconfig: Some(api.kubeconfig()), ..ClusterFlags::default() },
         namespace: Some("default".to_owned()),
-        of: wait::Of::Plan("install-abcde".to_owned()),
+        of: wait::Target::Plan("install-abcde".to_owned()),
         until: wait::Until::Complete,
         timeout: Duration::ZERO,
         json: true,

@@ -139,7 +139,7 @@ async fn a_hostile_registry_ends_with_a_message_within_the_limit() {
         let options = Options { plain_http: vec![registry.address().to_string()], limits, ..Options::default() };
         let cost = Cost::begin();
         let pulled = pull(&format!("{}/garden/catalog:1", registry.address()), &options).await;
-        println!("{}, {} bytes sent", cost.told(name), registry.sent());
+        println!("{}, {} bytes sent", cost.render(name), registry.sent());
         if name == "endless version" {
             // The body is not read.
             assert!(pulled.is_ok(), "{name}");
@@ -149,8 +149,8 @@ async fn a_hostile_registry_ends_with_a_message_within_the_limit() {
         }
         assert!(registry.sent() < BUFFERS, "{name}: {} bytes were taken", registry.sent());
         assert!(!endless || registry.sent() > 0, "{name}");
-        let most = registry.asked().paths.values().copied().max().unwrap_or_default();
-        assert!(most <= if loops { 10 } else { 2 }, "{name}: {:?}", registry.asked().paths);
+        let most = registry.requests().paths.values().copied().max().unwrap_or_default();
+        assert!(most <= if loops { 10 } else { 2 }, "{name}: {:?}", registry.requests().paths);
     }
 }
 
@@ -166,11 +166,11 @@ async fn credentials_are_not_sent_after_a_redirect_to_another_host() {
         let options = Options { plain_http: vec![host], limits: small(), credentials, ..Options::default() };
         let content = pull(&format!("{}/garden/catalog:1", registry.address()), &options).await.unwrap();
         assert_eq!(files(&content.root).len(), 1);
-        let sent = registry.asked().authorizations;
+        let sent = registry.requests().authorizations;
         let basic = format!("Basic {}", STANDARD.encode("gardener:secret"));
         assert!(sent.contains(&basic), "{answer:?}: {sent:?}");
-        assert!(!thief.asked().paths.is_empty(), "{answer:?}");
-        assert_eq!(thief.asked().authorizations, Vec::<String>::new(), "{answer:?}");
+        assert!(!thief.requests().paths.is_empty(), "{answer:?}");
+        assert_eq!(thief.requests().authorizations, Vec::<String>::new(), "{answer:?}");
     }
 }
 
@@ -196,7 +196,7 @@ async fn a_hostile_catalog_ends_with_a_message_within_the_limit() {
             Client::start(&catalog.address(), Settings { read_timeout, pause: Duration::from_mins(1), ..settings });
         let mut observed = client.observe();
         let seen = observed.wait_for(|o| o.snapshot.is_some() || o.error.is_some()).await.unwrap().clone();
-        println!("{}", cost.told(&format!("{hostility:?}")));
+        println!("{}", cost.render(&format!("{hostility:?}")));
         match words {
             "" => assert_eq!(seen.snapshot.unwrap().packages().len(), 1),
             words => {

@@ -64,7 +64,7 @@ fn cluster(image: &str) -> SimApi {
 }
 
 /// Returns the output on both streams.
-fn said(run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> String {
+fn run_captured(run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> String {
     let out = Buffer::default();
     let answer = run(&mut Printer::to(out.clone(), out.clone()));
     format!("{}{answer:?}", out.text())
@@ -85,7 +85,7 @@ fn images_named_by_others_are_not_pulled_with_the_credentials_of_the_user() {
     // How many times a password was sent to each registry.
     let passwords = || {
         [&registry, &bundles].map(|registry| {
-            let asked = registry.asked();
+            let asked = registry.requests();
             asked.authorizations.iter().filter(|sent| sent.starts_with("Basic ")).count()
         })
     };
@@ -103,7 +103,7 @@ fn images_named_by_others_are_not_pulled_with_the_credentials_of_the_user() {
             versions: false,
             list: ListFlags::default(),
         };
-        said(|printer| list::run(&options, printer))
+        run_captured(|printer| list::run(&options, printer))
     };
     let listed = |images: &Options| {
         let options = catalog_sources::Options {
@@ -113,7 +113,7 @@ fn images_named_by_others_are_not_pulled_with_the_credentials_of_the_user() {
             images: images.clone(),
             list: ListFlags::default(),
         };
-        said(|printer| catalog_sources::list(&options, printer))
+        run_captured(|printer| catalog_sources::list(&options, printer))
     };
     let explained = |images: &Options| {
         let options = explain::Options {
@@ -128,11 +128,11 @@ fn images_named_by_others_are_not_pulled_with_the_credentials_of_the_user() {
             details: false,
             form: Form::Text,
         };
-        said(|printer| explain::run(&options, printer))
+        run_captured(|printer| explain::run(&options, printer))
     };
     let told = [explained(&own), listed(&own), named("catalogsource/garden/thief", &own)];
     assert_eq!(passwords(), [0, 0], "{told:?}");
-    assert!(!registry.asked().paths.is_empty(), "{told:?}");
+    assert!(!registry.requests().paths.is_empty(), "{told:?}");
     assert!(told[1..].iter().all(|told| told.contains("rose") || told.contains("thief")), "{told:?}");
     // Credentials are used for images that the user names, and for those that the user permits.
     let mut known = passwords();

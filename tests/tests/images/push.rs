@@ -44,7 +44,7 @@ pub(super) fn bundle() -> tempfile::TempDir {
 }
 
 /// Returns the output of a command, and what it printed to stderr.
-pub(super) fn said(run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> Result<String, CliError> {
+pub(super) fn run_captured(run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> Result<String, CliError> {
     let out = Buffer::default();
     let outcome = run(&mut Printer::to(out.clone(), Buffer::default()))?;
     assert_eq!(outcome, Outcome::Done);
@@ -108,7 +108,9 @@ fn a_bundle_is_pushed_with_a_login_and_read_back() {
     let host = registry.host();
     let built = |tag: &str, media_types, flags: &RegistryFlags| {
         let destination = build::Destination::Registry(Box::new(flags.clone()));
-        said(|printer| build::run(&build::Options { media_types, ..build_options(at, tag, destination) }, printer))
+        run_captured(|printer| {
+            build::run(&build::Options { media_types, ..build_options(at, tag, destination) }, printer)
+        })
     };
     for (n, media_types) in [MediaTypes::Oci, MediaTypes::Docker].into_iter().enumerate() {
         let tag = format!("{host}/garden/rose:{n}");
@@ -126,7 +128,7 @@ fn a_bundle_is_pushed_with_a_login_and_read_back() {
         }
         let output_dir = at.join(n.to_string());
         let unpacked = unpack::Options { source: tag, output_dir: output_dir.clone(), registries: flags.clone() };
-        assert_eq!(said(|printer| unpack::run(&unpacked, printer)).unwrap(), digest);
+        assert_eq!(run_captured(|printer| unpack::run(&unpacked, printer)).unwrap(), digest);
         assert_eq!(files(&output_dir), expected(&BUNDLE));
     }
     // A push to a digest requires this digest.
@@ -175,7 +177,7 @@ fn pull_secrets_of_the_cluster_are_credentials() {
         };
         let tag = format!("{}/garden/rose:1", registry.host());
         let destination = build::Destination::Registry(Box::new(flags));
-        said(|printer| build::run(&build_options(folder.path(), &tag, destination), printer))
+        run_captured(|printer| build::run(&build_options(folder.path(), &tag, destination), printer))
     };
     is_refused(pushed(&[]), &["denies push access"]);
     let digest = pushed(&["pull"]).unwrap();
@@ -192,12 +194,13 @@ fn images_of_layouts_and_archives_are_pushed() {
     let folder = bundle();
     let at = folder.path();
     let (layout, archive) = (at.join("layout"), at.join("rose.tar"));
-    let written = |destination| said(|printer| build::run(&build_options(at, "rose:1", destination), printer)).unwrap();
+    let written =
+        |destination| run_captured(|printer| build::run(&build_options(at, "rose:1", destination), printer)).unwrap();
     let digest = written(build::Destination::Layout(layout.clone()));
     assert_eq!(written(build::Destination::Archive(archive.clone())), digest);
     let pushed = |source: &Path, name: &str| {
         let target = format!("{}/garden/{name}", registry.host());
-        said(|printer| push::run(&push_options(source, &target, &plain(&registry)), printer))
+        run_captured(|printer| push::run(&push_options(source, &target, &plain(&registry)), printer))
     };
     for (n, source) in [&layout, &archive].into_iter().enumerate() {
         assert_eq!(pushed(source, &format!("rose:{n}")).unwrap(), digest);
@@ -268,7 +271,7 @@ fn skopeo_inspects_and_copies_images() {
     let name = format!("{host}/garden/rose:1");
     let built = |tag: &str, media_types, destination| {
         let options = build::Options { media_types, ..build_options(at, tag, destination) };
-        said(|printer| build::run(&options, printer)).unwrap()
+        run_captured(|printer| build::run(&options, printer)).unwrap()
     };
     let digest = built(&name, MediaTypes::Oci, build::Destination::Layout(layout.clone()));
     built("other", MediaTypes::Oci, build::Destination::Layout(layout.clone()));
@@ -300,7 +303,7 @@ fn skopeo_inspects_and_copies_images() {
         output_dir: at.join("unpacked"),
         registries: plain(&registry),
     };
-    assert_eq!(said(|printer| unpack::run(&options, printer)).unwrap(), digest);
+    assert_eq!(run_captured(|printer| unpack::run(&options, printer)).unwrap(), digest);
     assert_eq!(files(&at.join("unpacked")), expected(&BUNDLE));
 }
 
@@ -322,7 +325,7 @@ fn hostile_images_are_not_unpacked() {
         Image::new(labels, layers).write_layout(&at.join("image")).unwrap();
         let source = at.join("image").display().to_string();
         let options = unpack::Options { source, output_dir: at.join("out"), registries: RegistryFlags::default() };
-        let unpacked = said(|printer| unpack::run(&options, printer));
+        let unpacked = run_captured(|printer| unpack::run(&options, printer));
         let left: Vec<_> = fs::read_dir(at).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         let is_done = unpacked.is_ok();
         assert_eq!(left.len(), if is_done { 2 } else { 1 }, "{left:?}");

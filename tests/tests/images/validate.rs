@@ -12,7 +12,7 @@ use olm_shell::image::Options;
 use olm_tests::images::Image;
 use olm_tests::registry::{Registry, Setup, skipped};
 
-use super::push::{build_options, plain, said};
+use super::push::{build_options, plain, run_captured};
 
 /// Writes a bundle of a version, whose operator and related image are these images.
 fn write_bundle(folder: &Path, version: &str, images: [&str; 2]) -> PathBuf {
@@ -105,8 +105,10 @@ fn the_previous_version_may_be_an_image() {
     let destinations =
         [build::Destination::Registry(Box::new(plain(&registry))), build::Destination::Layout(layout.clone())];
     for destination in destinations {
-        said(|printer| build::run(&build_options(&folder.path().join("1.0.0"), &reference, destination), printer))
-            .unwrap();
+        run_captured(|printer| {
+            build::run(&build_options(&folder.path().join("1.0.0"), &reference, destination), printer)
+        })
+        .unwrap();
     }
     let dropped = "manifests/rose.yaml:10: error: ClusterServiceVersion/rose.v1.1.0: install mode OwnNamespace is no longer supported";
     for against in [bundles[0].display().to_string(), reference, layout.display().to_string()] {

@@ -81,7 +81,7 @@ async fn carry_out(api: &Api, harm: Harm) -> Result<(), Status> {
     match harm {
         Harm::Create(object) => api.create(&object).await.map(drop),
         Harm::Delete(gvk, plural, namespace, name) => {
-            api.know(know(&gvk, plural)).await;
+            api.register(know(&gvk, plural)).await;
             api.delete(&ObjectRef { gvk, namespace, name }, &DeleteParams::default()).await.map(drop)
         }
         Harm::Patch(gvk, plural, namespace, name, patch, status) => {

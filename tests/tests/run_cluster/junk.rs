@@ -18,7 +18,7 @@ impl Random {
     }
 
     /// Returns one of these.
-    pub(super) fn of<'t, T: ?Sized>(&mut self, all: &[&'t T]) -> &'t T {
+    pub(super) fn one_of<'t, T: ?Sized>(&mut self, all: &[&'t T]) -> &'t T {
         all[self.below(all.len())]
     }
 }
@@ -109,8 +109,8 @@ fn anything(random: &mut Random) -> Value {
         8 => (0..random.below(2000)).map(|n| (format!("k{n}"), json!("v"))).collect::<Map<_, _>>().into(),
         9 => json!({}),
         10 => json!([]),
-        11 => json!(random.of(&NAMES)),
-        _ => json!(random.of(&TEXTS)),
+        11 => json!(random.one_of(&NAMES)),
+        _ => json!(random.one_of(&TEXTS)),
     }
 }
 
@@ -168,8 +168,8 @@ fn kinds() -> [(Gvk, &'static str); 12] {
 
 /// Returns the next hostile request. `sick` are the addresses of broken catalogs.
 pub(super) fn harm(random: &mut Random, sick: &[String]) -> Harm {
-    let namespace = random.of(&NAMESPACES).to_owned();
-    let name = random.of(&NAMES).to_owned();
+    let namespace = random.one_of(&NAMESPACES).to_owned();
+    let name = random.one_of(&NAMES).to_owned();
     let kinds = kinds();
     let (gvk, plural) = kinds[random.below(kinds.len())].clone();
     match random.below(40) {
@@ -206,7 +206,7 @@ pub(super) fn harm(random: &mut Random, sick: &[String]) -> Harm {
 fn meddle(random: &mut Random, object: &mut Value) {
     let mut pairs = |most: usize, texts: &[&str]| {
         let count = random.below(most);
-        (0..count).map(|_| (random.of(&KEYS).to_owned(), json!(random.of(texts)))).collect::<Map<_, _>>()
+        (0..count).map(|_| (random.one_of(&KEYS).to_owned(), json!(random.one_of(texts)))).collect::<Map<_, _>>()
     };
     let labels = pairs(4, &["true", "a", "rose.v1.0.0", "hole-1", "ClusterServiceVersion", "", "main"]);
     let annotations = pairs(4, &TEXTS);
@@ -215,12 +215,12 @@ fn meddle(random: &mut Random, object: &mut Value) {
     metadata.insert("annotations".to_owned(), annotations.into());
     if random.below(6) == 0 {
         let finalizers = ["weeds.example.com/kept", "operators.coreos.com/csv-cleanup"];
-        metadata.insert("finalizers".to_owned(), json!([random.of(&finalizers)]));
+        metadata.insert("finalizers".to_owned(), json!([random.one_of(&finalizers)]));
     }
     if random.below(6) == 0 {
         let owner = json!({
-            "apiVersion": "operators.coreos.com/v1alpha1", "kind": random.of(&["ClusterServiceVersion", "Subscription", "CatalogSource"]),
-            "name": random.of(&NAMES), "uid": random.of(&["", "00000000-0000-0000-0000-000000000000", "x"]), "controller": true,
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": random.one_of(&["ClusterServiceVersion", "Subscription", "CatalogSource"]),
+            "name": random.one_of(&NAMES), "uid": random.one_of(&["", "00000000-0000-0000-0000-000000000000", "x"]), "controller": true,
         });
         metadata.insert("ownerReferences".to_owned(), json!([owner]));
     }
@@ -229,9 +229,9 @@ fn meddle(random: &mut Random, object: &mut Value) {
 
 /// Returns a CustomResourceDefinition with a nearly invalid schema.
 fn definition(random: &mut Random) -> Value {
-    let plural = random.of(&["weeds", "thorns"]);
+    let plural = random.one_of(&["weeds", "thorns"]);
     let mut schema = json!({
-        "type": "object", "x-kubernetes-preserve-unknown-fields": true, "description": random.of(&TEXTS), "example": deep(100 + random.below(80)),
+        "type": "object", "x-kubernetes-preserve-unknown-fields": true, "description": random.one_of(&TEXTS), "example": deep(100 + random.below(80)),
         "properties": { "spec": { "type": "object", "properties": { "a": { "type": "string", "pattern": "(a|b)*", "default": "a" } } } },
     });
     if random.below(2) == 0 {
@@ -262,11 +262,11 @@ fn deployment() -> Value {
 
 /// Returns an object that is valid apart from its metadata.
 fn good(random: &mut Random, kind: &str, sick: &[String]) -> Value {
-    let name = random.of(&NAMES).to_owned();
-    let namespace = random.of(&NAMESPACES).to_owned();
+    let name = random.one_of(&NAMES).to_owned();
+    let namespace = random.one_of(&NAMESPACES).to_owned();
     match kind {
         "ClusterServiceVersion" => json!({ "spec": {
-            "displayName": "Weed", "version": random.of(&["1.0.0", "2.0.0-rc.1+b"]), "replaces": name, "skips": ["a", "b"],
+            "displayName": "Weed", "version": random.one_of(&["1.0.0", "2.0.0-rc.1+b"]), "replaces": name, "skips": ["a", "b"],
             "minKubeVersion": "1.20.0",
             "installModes": (["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]
                 .map(|mode| json!({ "type": mode, "supported": random.below(4) > 0 }))),
@@ -278,7 +278,7 @@ fn good(random: &mut Random, kind: &str, sick: &[String]) -> Value {
                 "group": "junk.example.com", "version": "v1", "kind": "Junk", "name": "junks", "deploymentName": "weed", "containerPort": 443,
             }]) } else { json!([]) } },
             "webhookdefinitions": if random.below(4) == 0 { json!([{
-                "type": random.of(&["ValidatingAdmissionWebhook", "MutatingAdmissionWebhook", "ConversionWebhook"]),
+                "type": random.one_of(&["ValidatingAdmissionWebhook", "MutatingAdmissionWebhook", "ConversionWebhook"]),
                 "generateName": "weed.example.com", "deploymentName": "weed", "containerPort": 443, "sideEffects": "None",
                 "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore", "webhookPath": "/weed",
                 "rules": [{ "apiGroups": ["weeds.example.com"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["weeds"] }],
@@ -287,15 +287,15 @@ fn good(random: &mut Random, kind: &str, sick: &[String]) -> Value {
             "nativeAPIs": [{ "group": "apps", "version": "v1", "kind": "Deployment" }],
             "relatedImages": [{ "name": "weed", "image": "weed" }],
             "install": { "strategy": "deployment", "spec": {
-                "deployments": [{ "name": random.of(&["weed", "a", ""]), "spec": deployment() }],
+                "deployments": [{ "name": random.one_of(&["weed", "a", ""]), "spec": deployment() }],
                 "permissions": [{ "serviceAccountName": name, "rules": [{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }] }],
                 "clusterPermissions": [{ "serviceAccountName": "a", "rules": [{ "nonResourceURLs": ["/metrics"], "verbs": ["get"] }] }],
             } },
         } }),
         "Subscription" => json!({ "spec": {
-            "name": random.of(&["rose", "weed", ""]), "channel": random.of(&["stable", "none", ""]), "source": name,
-            "sourceNamespace": random.of(&["olm", "hole-1", "hole-2"]), "startingCSV": random.of(&["", "rose.v1.0.0", "x"]),
-            "installPlanApproval": random.of(&["Automatic", "Manual"]),
+            "name": random.one_of(&["rose", "weed", ""]), "channel": random.one_of(&["stable", "none", ""]), "source": name,
+            "sourceNamespace": random.one_of(&["olm", "hole-1", "hole-2"]), "startingCSV": random.one_of(&["", "rose.v1.0.0", "x"]),
+            "installPlanApproval": random.one_of(&["Automatic", "Manual"]),
             "config": { "env": [{ "name": "A", "value": "b" }], "nodeSelector": { "a": "b" }, "tolerations": [{ "key": "a" }],
                 "resources": { "limits": { "cpu": "1" } }, "selector": { "matchLabels": { "a": "b" } }, "affinity": {} },
         } }),
@@ -307,10 +307,10 @@ fn good(random: &mut Random, kind: &str, sick: &[String]) -> Value {
             let from = match random.below(4) {
                 0 => json!({ "sourceType": "grpc", "address": sick[random.below(sick.len())] }),
                 1 => {
-                    json!({ "sourceType": "grpc", "image": random.of(&TEXTS), "secrets": [random.of(&NAMES)], "updateStrategy": { "registryPoll": { "interval": "1s" } } })
+                    json!({ "sourceType": "grpc", "image": random.one_of(&TEXTS), "secrets": [random.one_of(&NAMES)], "updateStrategy": { "registryPoll": { "interval": "1s" } } })
                 }
-                2 => json!({ "sourceType": random.of(&["internal", "configmap"]), "configMap": name }),
-                _ => json!({ "sourceType": random.of(&TEXTS), "address": random.of(&TEXTS) }),
+                2 => json!({ "sourceType": random.one_of(&["internal", "configmap"]), "configMap": name }),
+                _ => json!({ "sourceType": random.one_of(&TEXTS), "address": random.one_of(&TEXTS) }),
             };
             let mut spec = from;
             spec["priority"] = json!(random.below(9));
@@ -320,7 +320,7 @@ fn good(random: &mut Random, kind: &str, sick: &[String]) -> Value {
         "OperatorGroup" => match random.below(4) {
             0 => json!({ "spec": { "targetNamespaces": [namespace, name, "olm", "default", "kube-system"] } }),
             1 => {
-                json!({ "spec": { "selector": { "matchExpressions": [{ "key": "a", "operator": random.of(&["In", "Exists", "DoesNotExist"]), "values": [] }] } } })
+                json!({ "spec": { "selector": { "matchExpressions": [{ "key": "a", "operator": random.one_of(&["In", "Exists", "DoesNotExist"]), "values": [] }] } } })
             }
             2 => {
                 json!({ "spec": { "serviceAccountName": name, "staticProvidedAPIs": true, "upgradeStrategy": "TechPreviewUnsafeFailForward" } })
@@ -345,10 +345,10 @@ fn good(random: &mut Random, kind: &str, sick: &[String]) -> Value {
                         .to_owned()
                 }
                 4 => format!("- &x {{a: *x, <<: [*x, *x]}}\n{}", "? ".repeat(3000)),
-                _ => random.of(&TEXTS).to_owned(),
+                _ => random.one_of(&TEXTS).to_owned(),
             };
             let csv = json!([good(random, "ClusterServiceVersion", sick)]).to_string();
-            let mut data = json!({ "packages": junk, "clusterServiceVersions": csv, "customResourceDefinitions": random.of(&TEXTS) });
+            let mut data = json!({ "packages": junk, "clusterServiceVersions": csv, "customResourceDefinitions": random.one_of(&TEXTS) });
             if random.below(3) == 0 {
                 data["clusterServiceVersions"] = data["packages"].clone();
                 data["packages"] = json!("- {packageName: rose, channels: [{name: stable, currentCSV: rose.v1.0.0}]}");
@@ -356,7 +356,7 @@ fn good(random: &mut Random, kind: &str, sick: &[String]) -> Value {
             json!({ "data": data, "binaryData": { "weed": "AAECA//+/fyA" } })
         }
         "Secret" => {
-            json!({ "type": random.of(&["Opaque", "kubernetes.io/dockerconfigjson"]), "data": { ".dockerconfigjson": "e30=" } })
+            json!({ "type": random.one_of(&["Opaque", "kubernetes.io/dockerconfigjson"]), "data": { ".dockerconfigjson": "e30=" } })
         }
         "ServiceAccount" => json!({ "imagePullSecrets": [{ "name": name }] }),
         "Deployment" => json!({ "spec": deployment() }),
@@ -371,42 +371,42 @@ fn good(random: &mut Random, kind: &str, sick: &[String]) -> Value {
 
 /// Returns a status with the fields of the controllers.
 fn status_of(random: &mut Random, kind: &str) -> Value {
-    let name = random.of(&NAMES).to_owned();
+    let name = random.one_of(&NAMES).to_owned();
     match kind {
         "InstallPlan" => {
             let manifest = match random.below(5) {
-                0 => random.of(&TEXTS).to_owned(),
+                0 => random.one_of(&TEXTS).to_owned(),
                 1 => "[".repeat(100_000),
                 2 => json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": deep(100) }).to_string(),
                 3 => json!({ "kind": "ConfigMap", "name": name, "namespace": "hole-1", "catalogSourceName": "a", "catalogSourceNamespace": "hole-1" }).to_string(),
                 _ => good(random, "Deployment", &[String::new()]).to_string(),
             };
             let step = json!({
-                "resolving": name, "status": random.of(&["Unknown", "NotPresent", "Created", "WaitingForApi"]),
+                "resolving": name, "status": random.one_of(&["Unknown", "NotPresent", "Created", "WaitingForApi"]),
                 "resource": {
-                    "group": random.of(&["", "apps", "operators.coreos.com", "apiextensions.k8s.io"]), "version": "v1", "kind": random.of(&["ConfigMap", "Deployment", "CustomResourceDefinition", "ClusterServiceVersion", "Secret"]),
+                    "group": random.one_of(&["", "apps", "operators.coreos.com", "apiextensions.k8s.io"]), "version": "v1", "kind": random.one_of(&["ConfigMap", "Deployment", "CustomResourceDefinition", "ClusterServiceVersion", "Secret"]),
                     "name": name, "manifest": manifest, "sourceName": "a", "sourceNamespace": "hole-1",
                 },
             });
             json!({ "status": {
-                "phase": random.of(&["Planning", "Installing", "RequiresApproval", "Complete", "Failed"]), "catalogSources": ["a"],
+                "phase": random.one_of(&["Planning", "Installing", "RequiresApproval", "Complete", "Failed"]), "catalogSources": ["a"],
                 "plan": vec![step; random.below(4)],
-                "bundleLookups": [{ "path": random.of(&TEXTS), "identifier": name, "replaces": "", "catalogSourceRef": { "name": "a", "namespace": "hole-1" }, "properties": random.of(&TEXTS) }],
+                "bundleLookups": [{ "path": random.one_of(&TEXTS), "identifier": name, "replaces": "", "catalogSourceRef": { "name": "a", "namespace": "hole-1" }, "properties": random.one_of(&TEXTS) }],
             } })
         }
         "Subscription" => json!({ "status": {
-            "lastUpdated": "2026-11-23T00:00:00Z", "currentCSV": name, "installedCSV": random.of(&NAMES), "state": random.of(&TEXTS),
+            "lastUpdated": "2026-11-23T00:00:00Z", "currentCSV": name, "installedCSV": random.one_of(&NAMES), "state": random.one_of(&TEXTS),
             "installplan": { "name": name, "apiVersion": "a", "kind": "InstallPlan", "uuid": "" }, "installPlanGeneration": random.below(9),
             "installPlanRef": { "name": name, "namespace": "hole-2", "uid": "x" },
         } }),
         "ClusterServiceVersion" => json!({ "status": {
-            "phase": random.of(&["Succeeded", "Pending", "Installing", "Replacing", "Deleting", "Failed", "Unknown"]),
-            "reason": random.of(&TEXTS), "message": random.of(&TEXTS), "lastUpdateTime": "2026-11-23T00:00:00Z",
+            "phase": random.one_of(&["Succeeded", "Pending", "Installing", "Replacing", "Deleting", "Failed", "Unknown"]),
+            "reason": random.one_of(&TEXTS), "message": random.one_of(&TEXTS), "lastUpdateTime": "2026-11-23T00:00:00Z",
             "requirementStatus": [{ "group": "a", "version": "b", "kind": "c", "name": name, "status": "Present", "message": "" }],
             "certsRotateAt": "2000-01-01T00:00:00Z",
         } }),
         "CatalogSource" => json!({ "status": {
-            "connectionState": { "address": random.of(&TEXTS), "lastConnect": "2026-11-23T00:00:00Z", "lastObservedState": "READY" },
+            "connectionState": { "address": random.one_of(&TEXTS), "lastConnect": "2026-11-23T00:00:00Z", "lastObservedState": "READY" },
             "configMapReference": { "name": name, "namespace": "hole-1", "uid": "x", "resourceVersion": "1" },
         } }),
         "OperatorGroup" => {

@@ -40,7 +40,7 @@ pub(super) struct Running {
 
 impl Running {
     pub(super) fn start(kubeconfig: &Path, arguments: &[&str]) -> Self {
-        Self::of(run(kubeconfig, arguments))
+        Self::spawn(run(kubeconfig, arguments))
     }
 
     /// Does the same, with a limit of virtual memory in KiB.
@@ -49,10 +49,10 @@ impl Running {
         let mut command = Command::new("sh");
         command.arg("-c").arg(limited).arg(binary("kubectl-olm-run").unwrap()).args(arguments);
         command.env("KUBECONFIG", kubeconfig).stdin(Stdio::null());
-        Self::of(command)
+        Self::spawn(command)
     }
 
-    fn of(mut command: Command) -> Self {
+    fn spawn(mut command: Command) -> Self {
         let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(process.stderr.take().unwrap());
         let (sender, lines) = channel();

@@ -35,8 +35,8 @@ fn the_same_requests_have_the_same_responses() {
     let mut told = discovery(&plane);
     for (name, script) in scripts::ALL {
         let mut sim = Sim::start();
-        let expected = Transcript::of(&mut cluster, name, *script);
-        let found = Transcript::of(&mut sim, name, *script);
+        let expected = Transcript::record(&mut cluster, name, *script);
+        let found = Transcript::record(&mut sim, name, *script);
         if expected != found {
             let diff = TextDiff::from_lines(&expected, &found);
             let diff = diff.unified_diff().context_radius(6).header("kube-apiserver", "sim").to_string();

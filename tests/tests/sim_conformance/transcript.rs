@@ -27,7 +27,7 @@ pub(crate) struct Transcript<'a> {
 
 impl Transcript<'_> {
     /// Returns the transcript of a script on this server.
-    pub(crate) fn of(server: &mut dyn Server, name: &str, script: Script) -> String {
+    pub(crate) fn record(server: &mut dyn Server, name: &str, script: Script) -> String {
         let namespace = name.replace('_', "-");
         let made = server.create(serde_json::json!({
             "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace},

@@ -44,7 +44,7 @@ fn heads_of_channels_end_as_recorded() {
     let Some(bundles) = &*BUNDLES else { skip!("{NO_DATA}") };
     let Some(recorded) = judge::recorded(&data().unwrap()).unwrap() else { skip!("{NO_DATA}: no install-heads.tsv") };
     let cases = recorded.iter().filter_map(|r| Some((r, bundles.install(&r.package, &r.head)?)));
-    let cases: Vec<(&Recorded, Case)> = cases.filter(|(_, case)| is_asked(case)).collect();
+    let cases: Vec<(&Recorded, Case)> = cases.filter(|(_, case)| is_selected(case)).collect();
     let found = play(bundles, &cases.iter().map(|(_, case)| case.clone()).collect::<Vec<_>>());
     let found: Vec<_> = cases.iter().map(|(recorded, _)| *recorded).zip(found).collect();
     print!("{}", judge::table_of_heads("simulated", &found));
@@ -66,14 +66,14 @@ fn upgrades_end_as_stored() {
     let heads = bundles.heads().into_iter().map(|head| ("head", bundles.head(&head)));
     let unrecorded = heads.filter(|(_, case)| !recorded.iter().any(|recorded| recorded.head == case.install.csv));
     let mut cases: Vec<(&str, Case)> = upgrades.chain(unrecorded).collect();
-    cases.retain(|(_, case)| is_asked(case));
+    cases.retain(|(_, case)| is_selected(case));
     let outcomes = play(bundles, &cases.iter().map(|(_, case)| case.clone()).collect::<Vec<_>>());
     let found = cases.iter().zip(outcomes).map(|((by, case), outcome)| {
         let (from, to) = match &case.upgrade {
             Some(to) => (Some(case.install.csv.as_str()), to.csv.as_str()),
             None => (None, case.install.csv.as_str()),
         };
-        (judge::Written::of(&case.package, from, to, by, &outcome), outcome.because)
+        (judge::Written::new(&case.package, from, to, by, &outcome), outcome.because)
     });
     let found: Vec<_> = found.collect();
     let written = judge::written().unwrap();
@@ -82,7 +82,7 @@ fn upgrades_end_as_stored() {
     assert!(report.is_empty(), "{report}");
 }
 
-fn is_asked(case: &Case) -> bool {
+fn is_selected(case: &Case) -> bool {
     let csvs = [Some(&case.install), case.upgrade.as_ref()].into_iter().flatten().map(|target| &target.csv);
     ASKED.is_empty() || ASKED.contains(&case.package) || csvs.into_iter().any(|csv| ASKED.contains(csv))
 }

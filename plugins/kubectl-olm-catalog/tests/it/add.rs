@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::{catalog, said};
+use super::{catalog, run_command};
 
 const ROSES: &str = "# Our roses
 schema: olm.package
@@ -67,7 +67,7 @@ impl Garden {
     }
 
     fn add(&self, arguments: &[&str]) -> (i32, String, String) {
-        said(catalog(&["add"]).args(arguments).current_dir(self.0.path()))
+        run_command(catalog(&["add"]).args(arguments).current_dir(self.0.path()))
     }
 
     fn read(&self, path: &str) -> String {
@@ -173,7 +173,7 @@ fn versions_are_linked_in_any_order() {
     assert!(
         garden.read("catalog/rose.yaml").contains("  - name: rose.v1.1.0 # smells better\n    replaces: rose.v1.0.5\n")
     );
-    let (_, listed, _) = said(catalog(&["list", "rose", "--versions"]).arg(garden.path("catalog")));
+    let (_, listed, _) = run_command(catalog(&["list", "rose", "--versions"]).arg(garden.path("catalog")));
     let chain: Vec<_> =
         listed.lines().skip(1).map(|l| l.split_whitespace().skip(3).collect::<Vec<_>>().join(" ")).collect();
     assert_eq!(chain, ["rose.v1.3.0 rose.v1.1.0", "rose.v1.1.0 rose.v1.0.5", "rose.v1.0.5 rose.v1.0.0", "rose.v1.0.0"]);
@@ -193,7 +193,7 @@ fn a_new_package_is_printed_as_data() {
         garden.add(&["catalog", &garden.bundle("tulip", "1.1.0", "replaces: tulip.v1.0.0"), "-o", "name"]).1,
         "bundle/tulip.v1.1.0\n"
     );
-    let (_, names, _) = said(catalog(&["list", "-o", "name"]).arg(garden.path("catalog")));
+    let (_, names, _) = run_command(catalog(&["list", "-o", "name"]).arg(garden.path("catalog")));
     assert_eq!(names, "package/rose\npackage/tulip\n");
     assert_eq!(garden.read("catalog/rose.yaml"), ROSES);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{CATALOG, catalog, said};
+use super::{CATALOG, catalog, run_command};
 
 const GARDEN: &str = "schema: olm.package\nname: rose\ndefaultChannel: stable\n\
     ---\nschema: olm.channel\npackage: rose\nname: fast\nentries: [{name: rose.v2.0.0}]\n\
@@ -21,7 +21,7 @@ const GARDEN: &str = "schema: olm.package\nname: rose\ndefaultChannel: stable\n\
 
 #[test]
 fn text() {
-    let (code, text, talk) = said(catalog(&["describe", "rose", "-"]).write_stdin(GARDEN));
+    let (code, text, talk) = run_command(catalog(&["describe", "rose", "-"]).write_stdin(GARDEN));
     assert_eq!((code, talk.as_str()), (0, ""));
     insta::assert_snapshot!(text, @"
     Package:           rose
@@ -51,25 +51,25 @@ fn text() {
 
 #[test]
 fn package_manifests() {
-    let (code, text, _) = said(catalog(&["describe", "rose", "-", "-o", "yaml"]).write_stdin(GARDEN));
+    let (code, text, _) = run_command(catalog(&["describe", "rose", "-", "-o", "yaml"]).write_stdin(GARDEN));
     assert_eq!(code, 0);
     assert!(text.starts_with("apiVersion: packages.operators.coreos.com/v1\nkind: PackageManifest\n"), "{text}");
     let all = GARDEN.to_owned() + "---\n" + &CATALOG.replace("rose", "tulip");
-    let (code, text, _) = said(catalog(&["describe", "-", "-o", "json"]).write_stdin(&*all));
+    let (code, text, _) = run_command(catalog(&["describe", "-", "-o", "json"]).write_stdin(&*all));
     let list: Value = serde_json::from_str(&text).unwrap();
     let names: Vec<&str> =
         list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect();
     assert_eq!((code, list["kind"].as_str(), names), (0, Some("PackageManifestList"), vec!["rose", "tulip"]));
-    let (_, text, _) = said(catalog(&["describe", "-", "-o", "name"]).write_stdin(&*all));
+    let (_, text, _) = run_command(catalog(&["describe", "-", "-o", "name"]).write_stdin(&*all));
     assert_eq!(text, "packagemanifest/rose\npackagemanifest/tulip\n");
     let path = "jsonpath={.status.channels[*].currentCSV}";
-    let (_, text, _) = said(catalog(&["describe", "rose", "-", "-o", path]).write_stdin(&*all));
+    let (_, text, _) = run_command(catalog(&["describe", "rose", "-", "-o", path]).write_stdin(&*all));
     assert_eq!(text, "rose.v2.0.0 rose.v1.0.0");
 }
 
 #[test]
 fn a_missing_package() {
-    let (code, text, talk) = said(catalog(&["describe", "lily", "-", "-o", "json"]).write_stdin(GARDEN));
+    let (code, text, talk) = run_command(catalog(&["describe", "lily", "-", "-o", "json"]).write_stdin(GARDEN));
     assert_eq!((code, text.as_str()), (1, ""));
     assert_eq!(talk, "package \"lily\" is not in the catalog; its packages: rose\n");
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{catalog, roses, said};
+use super::{catalog, roses, run_command};
 
 const OLD: [&str; 4] = [
     "stable: rose.v1.2.0 replaces=rose.v1.1.0",
@@ -33,14 +33,14 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-fn asked(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
-    said(catalog(&[&["diff"], arguments].concat()).current_dir(folder))
+fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+    run_command(catalog(&[&["diff"], arguments].concat()).current_dir(folder))
 }
 
 #[test]
 fn changes_and_stranded_versions() {
     let folder = folder();
-    let (code, text, talk) = asked(folder.path(), &["./old.yaml", "./new.yaml"]);
+    let (code, text, talk) = run(folder.path(), &["./old.yaml", "./new.yaml"]);
     assert_eq!(code, 1);
     insta::assert_snapshot!(text, @"
     ~ package rose
@@ -65,10 +65,10 @@ fn changes_and_stranded_versions() {
         talk,
         "packages: 0 added, 0 removed, 1 changed; of versions that can be installed 2 would be stranded\n"
     );
-    let (code, names, talk) = asked(folder.path(), &["./old.yaml", "./new.yaml", "-o", "name"]);
+    let (code, names, talk) = run(folder.path(), &["./old.yaml", "./new.yaml", "-o", "name"]);
     let all = "channel/rose/stable\nbundle/rose.v1.0.0\nbundle/rose.v1.1.0\nbundle/rose.v2.0.0\n";
     assert_eq!((code, names.as_str(), talk.as_str()), (1, all, ""));
-    let (code, text, _) = asked(folder.path(), &["./old.yaml", "./old.yaml"]);
+    let (code, text, _) = run(folder.path(), &["./old.yaml", "./old.yaml"]);
     assert_eq!((code, text.as_str()), (0, "The catalogs are equal.\n"));
 }
 
@@ -76,7 +76,7 @@ fn changes_and_stranded_versions() {
 fn only_installed_versions_count() {
     let folder = folder();
     let files = ["./old.yaml", "./new.yaml", "--installed-from", "installed.yaml"];
-    let with = |more: &[&str]| asked(folder.path(), &[&files, more].concat());
+    let with = |more: &[&str]| run(folder.path(), &[&files, more].concat());
     let (code, text, talk) = with(&[]);
     assert_eq!(code, 1);
     assert!(text.contains("  rose, channel stable: rose.v1.1.0 of Subscription garden/roses\n"), "{text}");
@@ -97,14 +97,14 @@ fn errors_are_exit_code_2() {
     let folder = folder();
     let broken = roses(&NEW).replace("defaultChannel: stable", "defaultChannel: slow");
     fs::write(folder.path().join("broken.yaml"), broken).unwrap();
-    let (code, text, talk) = asked(folder.path(), &["./old.yaml", "./broken.yaml"]);
+    let (code, text, talk) = run(folder.path(), &["./old.yaml", "./broken.yaml"]);
     assert_eq!((code, text.as_str()), (2, ""));
     assert!(talk.contains("error: ./broken.yaml: package \"rose\" is invalid in the new catalog"), "{talk}");
-    assert_eq!(asked(folder.path(), &["./old.yaml", "./gone.yaml"]).0, 2);
-    assert_eq!(asked(folder.path(), &["./old.yaml", "./new.yaml", "-n", "park"]).0, 2);
+    assert_eq!(run(folder.path(), &["./old.yaml", "./gone.yaml"]).0, 2);
+    assert_eq!(run(folder.path(), &["./old.yaml", "./new.yaml", "-n", "park"]).0, 2);
     let both = ["./old.yaml", "./new.yaml", "--installed-from", "installed.yaml", "--context", "c"];
-    let (code, _, talk) = asked(folder.path(), &both);
+    let (code, _, talk) = run(folder.path(), &both);
     assert!(code == 2 && talk.contains("not from both"), "{talk}");
-    let (code, _, talk) = asked(folder.path(), &["./old.yaml", "./new.yaml", "--server", "http://127.0.0.1:1"]);
+    let (code, _, talk) = run(folder.path(), &["./old.yaml", "./new.yaml", "--server", "http://127.0.0.1:1"]);
     assert!(code == 2 && talk.contains("error: no answer from the server: "), "{talk}");
 }

@@ -1,6 +1,6 @@
 //! `kubectl olm catalog graph`.
 
-use super::{catalog, roses, said};
+use super::{catalog, roses, run_command};
 
 const GARDEN: [&str; 8] = [
     "stable: rose.v2.0.0 replaces=rose.v1.1.0 skips=rose.v1.0.1,rose.v1.0.2",
@@ -13,13 +13,13 @@ const GARDEN: [&str; 8] = [
     "odd: rose.v0.9.0",
 ];
 
-fn asked(arguments: &[&str]) -> (i32, String, String) {
-    said(catalog(&[&["graph", "-"], arguments].concat()).write_stdin(roses(&GARDEN)))
+fn run(arguments: &[&str]) -> (i32, String, String) {
+    run_command(catalog(&[&["graph", "-"], arguments].concat()).write_stdin(roses(&GARDEN)))
 }
 
 #[test]
 fn text_output() {
-    let (code, text, talk) = asked(&["rose", "--channel", "stable"]);
+    let (code, text, talk) = run(&["rose", "--channel", "stable"]);
     assert_eq!((code, talk.as_str()), (0, ""));
     insta::assert_snapshot!(text, @"
     package rose, channel stable (default): 5 versions, head rose.v2.0.0
@@ -31,7 +31,7 @@ fn text_output() {
     stranded, without a path to the head
     ○ rose.v0.9.0     no update: rose.v1.0.2 skips it, but OLM never chooses it, because rose.v2.0.0 skips rose.v1.0.2 in turn, not in the channel
     ");
-    let (_, text, _) = asked(&["rose", "--version", ">=1.1.0"]);
+    let (_, text, _) = run(&["rose", "--version", ">=1.1.0"]);
     insta::assert_snapshot!(text, @"
     package rose, channel fast: 1 version, head rose.v2.0.0
     ● rose.v2.0.0   head
@@ -44,7 +44,7 @@ fn text_output() {
 
 #[test]
 fn update_paths() {
-    let (code, text, _) = asked(&["rose", "--from", "1.0.0"]);
+    let (code, text, _) = run(&["rose", "--from", "1.0.0"]);
     assert_eq!(code, 0);
     insta::assert_snapshot!(text, @"
     package rose, channel stable
@@ -53,36 +53,36 @@ fn update_paths() {
     -> rose.v2.0.0   replaces it
     reached the channel head after 2 updates
     ");
-    let (code, text, _) = asked(&["rose", "--from", "rose.v0.9.0", "--to", "1.1.0"]);
+    let (code, text, _) = run(&["rose", "--from", "rose.v0.9.0", "--to", "1.1.0"]);
     assert_eq!(code, 0);
     assert!(
         text.ends_with("-> rose.v1.1.0   covers 0.9.0 by its skipRange <1.0.0\nreached after 1 update\n"),
         "{text}"
     );
-    let (code, text, _) = asked(&["rose", "--from", "1.0.0", "--to", "1.0.2"]);
+    let (code, text, _) = run(&["rose", "--from", "1.0.0", "--to", "1.0.2"]);
     assert_eq!(code, 1);
     assert!(
         text.contains("no further update: OLM never chooses rose.v1.0.2, because rose.v2.0.0 skips it\n"),
         "{text}"
     );
-    let (code, text, _) = asked(&["rose", "--from", "1.0.0", "--to", "2.0.0", "--channel", "old"]);
+    let (code, text, _) = run(&["rose", "--from", "1.0.0", "--to", "2.0.0", "--channel", "old"]);
     assert_eq!(code, 1);
     let end = "no further update: channel old does not have rose.v2.0.0\npossible in channel fast or stable\n";
     assert!(text.ends_with(end), "{text}");
-    let (code, text, talk) = asked(&["rose", "--from", "1.0.5", "--channel", "fast", "-o", "json"]);
+    let (code, text, talk) = run(&["rose", "--from", "1.0.5", "--channel", "fast", "-o", "json"]);
     let path: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!((code, talk.as_str()), (0, "1.0.5 is not in the catalog; assuming version 1.0.5\n"));
     assert_eq!(
         (&path["kind"], &path["arrives"], &path["hops"][0]["by"]),
         (&"UpdatePath".into(), &true.into(), &"skipRange".into())
     );
-    let (code, text, _) = asked(&["rose", "--from", "1.0.0", "-o", "mermaid"]);
+    let (code, text, _) = run(&["rose", "--from", "1.0.0", "-o", "mermaid"]);
     assert_eq!((code, text.matches("-->|replaces|").count()), (0, 2));
 }
 
 #[test]
 fn forms_for_programs() {
-    let (code, json, _) = asked(&["rose", "-o", "json"]);
+    let (code, json, _) = run(&["rose", "-o", "json"]);
     let graph: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!((code, &graph["kind"]), (0, &"UpdateGraph".into()));
     let channels = graph["packages"][0]["channels"].as_array().unwrap();
@@ -95,13 +95,13 @@ fn forms_for_programs() {
         (&false.into(), &false.into())
     );
     assert!(version("rose.v0.9.0")["because"].as_str().unwrap().contains("OLM never chooses it"));
-    let (_, yaml, _) = asked(&["rose", "-o", "yaml"]);
+    let (_, yaml, _) = run(&["rose", "-o", "yaml"]);
     assert!(yaml.starts_with("apiVersion: kubectl-olm/v1\nkind: UpdateGraph\n"), "{yaml}");
-    let (_, dot, _) = asked(&["rose", "--channel", "stable", "-o", "dot"]);
+    let (_, dot, _) = run(&["rose", "--channel", "stable", "-o", "dot"]);
     insta::assert_snapshot!(dot);
-    let (_, mermaid, _) = asked(&["rose", "--channel", "stable", "-o", "mermaid"]);
+    let (_, mermaid, _) = run(&["rose", "--channel", "stable", "-o", "mermaid"]);
     insta::assert_snapshot!(mermaid);
-    let (_, svg, _) = asked(&["rose", "--channel", "stable", "-o", "svg"]);
+    let (_, svg, _) = run(&["rose", "--channel", "stable", "-o", "svg"]);
     insta::assert_snapshot!(svg);
 }
 
@@ -114,23 +114,23 @@ fn many_versions_and_many_packages() {
         })
         .collect();
     let large = roses(&lines.iter().map(String::as_str).collect::<Vec<_>>());
-    let (code, text, talk) = said(catalog(&["graph", "-"]).write_stdin(&*large));
+    let (code, text, talk) = run_command(catalog(&["graph", "-"]).write_stdin(&*large));
     assert_eq!((code, text.lines().count()), (0, 9), "{text}");
     assert!(
         text.contains("\n⋮ 993 more\n") && talk.starts_with("long rows are truncated; --version RANGE"),
         "{text}{talk}"
     );
-    let (code, text, talk) = said(catalog(&["graph", "-", "-o", "svg"]).write_stdin(&*large));
+    let (code, text, talk) = run_command(catalog(&["graph", "-", "-o", "svg"]).write_stdin(&*large));
     assert_eq!((code, text.as_str()), (2, ""));
     assert!(
         talk.contains("1000 versions are too many for a drawing") && talk.contains("hint: specify a package"),
         "{talk}"
     );
     let narrow = ["graph", "-", "-o", "svg", "--version", ">=1.990.0"];
-    let (code, text, _) = said(catalog(&narrow).write_stdin(&*large));
+    let (code, text, _) = run_command(catalog(&narrow).write_stdin(&*large));
     assert_eq!((code, text.matches("<circle").count()), (0, 10));
     let two = roses(&GARDEN) + "---\n" + &roses(&["stable: rose.v1.0.0"]).replace("rose", "tulip");
-    let (code, text, _) = said(catalog(&["graph", "-"]).write_stdin(&*two));
+    let (code, text, _) = run_command(catalog(&["graph", "-"]).write_stdin(&*two));
     assert_eq!(code, 0);
     insta::assert_snapshot!(text, @"
     PACKAGE   CHANNEL   HEAD           VERSIONS   STRANDED
@@ -140,27 +140,27 @@ fn many_versions_and_many_packages() {
     rose      stable    rose.v2.0.0    5          1
     tulip     stable    tulip.v1.0.0   1
     ");
-    assert_eq!(said(catalog(&["graph", "-", "--from", "1.0.0"]).write_stdin(two)).0, 2);
+    assert_eq!(run_command(catalog(&["graph", "-", "--from", "1.0.0"]).write_stdin(two)).0, 2);
 }
 
 #[test]
 fn invalid_arguments_are_refused() {
-    let (code, text, talk) = asked(&["tulip"]);
+    let (code, text, talk) = run(&["tulip"]);
     assert_eq!(
         (code, text.as_str(), talk.as_str()),
         (1, "", "package \"tulip\" is not in the catalog; its packages: rose\n")
     );
-    let (code, _, talk) = asked(&["rose", "--channel", "slow"]);
+    let (code, _, talk) = run(&["rose", "--channel", "slow"]);
     assert_eq!(
         (code, talk.as_str()),
         (1, "package rose has no channel \"slow\"; its channels: fast, odd, old, stable\n")
     );
-    let (code, _, talk) = asked(&["rose", "--from", "tulip"]);
+    let (code, _, talk) = run(&["rose", "--from", "tulip"]);
     assert_eq!(code, 2);
     assert!(
         talk.starts_with("error: package rose has no version \"tulip\"\nhint: specify a bundle or a version"),
         "{talk}"
     );
-    assert_eq!(asked(&["rose", "tulip"]).0, 2);
-    assert_eq!(asked(&["rose", "--to", "1.0.0"]).0, 2);
+    assert_eq!(run(&["rose", "tulip"]).0, 2);
+    assert_eq!(run(&["rose", "--to", "1.0.0"]).0, 2);
 }

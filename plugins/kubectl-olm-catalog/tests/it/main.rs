@@ -24,7 +24,7 @@ fn catalog(arguments: &[&str]) -> Command {
 }
 
 /// Returns exit code, stdout and stderr.
-fn said(command: &mut Command) -> (i32, String, String) {
+fn run_command(command: &mut Command) -> (i32, String, String) {
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))

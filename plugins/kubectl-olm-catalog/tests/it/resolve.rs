@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{catalog, roses, said};
+use super::{catalog, roses, run_command};
 
 const GARDEN: [&str; 4] = [
     "stable: rose.v2.0.0 replaces=rose.v1.1.0",
@@ -38,17 +38,17 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-fn asked(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
-    said(catalog(&[&["resolve"], arguments].concat()).current_dir(folder))
+fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+    run_command(catalog(&[&["resolve"], arguments].concat()).current_dir(folder))
 }
 
 #[test]
 fn a_package_from_a_catalog() {
     let folder = folder();
-    let (code, text, talk) = asked(folder.path(), &["rose", "--catalog", "./main"]);
+    let (code, text, talk) = run(folder.path(), &["rose", "--catalog", "./main"]);
     assert_eq!((code, talk.as_str()), (0, ""));
     assert!(text.starts_with("rose.v2.0.0 (channel stable of olm/main)\n  because "), "{text}");
-    let (code, text, _) = asked(folder.path(), &["rose@<2.0.0", "--catalog", "mine/market=./main", "-o", "json"]);
+    let (code, text, _) = run(folder.path(), &["rose@<2.0.0", "--catalog", "mine/market=./main", "-o", "json"]);
     let resolution: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!((code, &resolution["bundles"][0]["name"]), (0, &"rose.v1.1.0".into()));
     assert_eq!(
@@ -56,16 +56,16 @@ fn a_package_from_a_catalog() {
         (&"market".into(), &"mine".into())
     );
     // A catalog can also be a file or standard input.
-    let (code, text, _) = asked(folder.path(), &["rose", "--catalog", "./main/catalog.yaml", "-o", "name"]);
+    let (code, text, _) = run(folder.path(), &["rose", "--catalog", "./main/catalog.yaml", "-o", "name"]);
     assert_eq!((code, text.as_str()), (0, "bundle/rose.v2.0.0\n"));
-    let stdin = said(catalog(&["resolve", "rose", "--catalog", "-"]).write_stdin(roses(&GARDEN)));
+    let stdin = run_command(catalog(&["resolve", "rose", "--catalog", "-"]).write_stdin(roses(&GARDEN)));
     assert!(stdin.0 == 0 && stdin.1.contains("of olm/catalog)"), "{}", stdin.1);
 }
 
 #[test]
 fn a_failed_resolution_has_suggestions() {
     let folder = folder();
-    let (code, text, _) = asked(folder.path(), &["rose@>=3.0.0", "--catalog", "./main"]);
+    let (code, text, _) = run(folder.path(), &["rose@>=3.0.0", "--catalog", "./main"]);
     assert_eq!(code, 1);
     assert!(text.starts_with("There is no resolution.\nThese contradict each other:\n"), "{text}");
 }
@@ -74,7 +74,7 @@ fn a_failed_resolution_has_suggestions() {
 fn installed_operators_are_upgraded() {
     let folder = folder();
     let with =
-        |more: &[&str]| asked(folder.path(), &[&["--catalog", "./main", "--installed", "there.yaml"], more].concat());
+        |more: &[&str]| run(folder.path(), &[&["--catalog", "./main", "--installed", "there.yaml"], more].concat());
     let (code, text, talk) = with(&[]);
     assert_eq!(code, 0);
     assert_eq!(talk, "using ./main as CatalogSource market/market, which the Subscriptions name\n");
@@ -84,7 +84,7 @@ fn installed_operators_are_upgraded() {
     let (code, text, _) = with(&["-n", "park", "rose", "-o", "name"]);
     assert_eq!((code, text.as_str()), (0, "bundle/rose.v2.0.0\n"), "another namespace");
     let named = ["--catalog", "main=./main", "--installed", "there.yaml"];
-    let (code, text, _) = asked(folder.path(), &named);
+    let (code, text, _) = run(folder.path(), &named);
     assert_eq!(code, 1);
     assert!(text.contains("market"), "{text}");
 }
@@ -101,7 +101,7 @@ fn invalid_arguments_are_refused() {
         &["rose", "--catalog", "./main", "--what-if", "burn:all"],
         &["rose", "--catalog", "./main", "--server", "http://127.0.0.1:1"],
     ] {
-        let (code, text, talk) = asked(folder.path(), wrong);
+        let (code, text, talk) = run(folder.path(), wrong);
         assert_eq!((code, text.as_str()), (2, ""), "{wrong:?}");
         assert!(talk.starts_with("error: "), "{wrong:?}: {talk}");
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::said;
+use super::run_in;
 
 /// Returns the folder of the quickstart, with its cluster and catalog.
 fn quickstart() -> PathBuf {
@@ -13,7 +13,7 @@ fn quickstart() -> PathBuf {
 
 fn explain(arguments: &[&str]) -> (i32, String, String) {
     let arguments: Vec<&str> = ["explain", "--from", "."].into_iter().chain(arguments.iter().copied()).collect();
-    said(&quickstart(), &arguments)
+    run_in(&quickstart(), &arguments)
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn the_document_contains_all_information() {
 #[test]
 fn an_unknown_result_is_not_negative() {
     let arguments = ["explain", "--from", "cluster.yaml", "--subscription", "tea-house"];
-    let (code, out, err) = said(&quickstart(), &arguments);
+    let (code, out, err) = run_in(&quickstart(), &arguments);
     assert_eq!((code, err.as_str()), (2, ""));
     assert!(out.contains("the content of catalog olm/market is not known"), "{out}");
 }

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::thread;
 
-use super::said;
+use super::run_in;
 
 /// Plans of two namespaces in every phase, and related objects.
 const GARDEN: &str = include_str!("garden.yaml");
@@ -19,7 +19,7 @@ fn folder() -> tempfile::TempDir {
 /// Returns the output without ages.
 fn listed(arguments: &[&str]) -> (i32, String, String) {
     let folder = folder();
-    said(folder.path(), &[&["list", "--from", "garden.yaml"], arguments].concat())
+    run_in(folder.path(), &[&["list", "--from", "garden.yaml"], arguments].concat())
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn plan(name: &str, status: &str) -> String {
 fn an_unreadable_plan_is_reported_and_the_others_are_listed() {
     let readable = plan("install-well", r#"{"phase":"RequiresApproval"}"#);
     let list = |folder: &tempfile::TempDir, more: &[&str]| {
-        said(folder.path(), &[&["list", "--kubeconfig", "kubeconfig"], more].concat())
+        run_in(folder.path(), &[&["list", "--kubeconfig", "kubeconfig"], more].concat())
     };
     let well = serving(vec![readable.clone()]);
     let (code, names, talk) = list(&well, &["-o", "name"]);

@@ -1,11 +1,11 @@
 //! `kubectl olm install-plan approve` and `wait` without a cluster.
 
-use super::said;
+use super::run_in;
 
 /// Returns the errors of commands that fail before a request: they print no data and exit with code 2.
 fn refused(arguments: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let (code, data, talk) = said(folder.path(), arguments);
+    let (code, data, talk) = run_in(folder.path(), arguments);
     assert_eq!((code, data.as_str()), (2, ""), "{arguments:?}: {talk}");
     talk
 }

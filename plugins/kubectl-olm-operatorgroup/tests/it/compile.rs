@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::said;
+use super::run_in;
 
 /// Returns the catalog of the quickstart, with bundles.
 fn market() -> PathBuf {
@@ -10,7 +10,7 @@ fn market() -> PathBuf {
 }
 
 fn compile(arguments: &[&str]) -> (i32, String, String) {
-    said(&market(), &[&["compile", "-n", "apps"], arguments].concat())
+    run_in(&market(), &[&["compile", "-n", "apps"], arguments].concat())
 }
 
 fn printed(arguments: &[&str]) -> String {
@@ -37,7 +37,7 @@ fn groups_of_every_mode() {
 }
 
 #[test]
-fn resulting_and_required_rights() {
+fn resulting_and_required_permissions() {
     let arguments = &["--package", "tea-house", "--catalog", "market=market"];
     insta::assert_snapshot!(printed(&[&arguments[..], &["--rbac"]].concat()));
     insta::assert_snapshot!(printed(&[&arguments[..], &["--service-account", "installer"]].concat()));
@@ -75,14 +75,14 @@ fn unsupported_targets_are_a_negative_result() {
     assert_eq!((code, out.as_str()), (1, ""), "{err}");
     let told = format!("$ kubectl olm operatorgroup compile -n apps {}\n{err}", unfit.join(" "));
     let create = [&["create", "-n", "apps", "--from", "market", "--dry-run"], &unfit[..]].concat();
-    let (code, out, err) = said(&market(), &create);
+    let (code, out, err) = run_in(&market(), &create);
     assert_eq!(code, 1, "{err}");
     insta::assert_snapshot!(format!("{told}\n$ kubectl olm operatorgroup {}\n{out}{err}", create.join(" ")));
 }
 
 #[test]
 fn without_a_kubeconfig_a_namespace_is_required() {
-    let (code, _, err) = said(&market(), &["compile"]);
+    let (code, _, err) = run_in(&market(), &["compile"]);
     assert_eq!(code, 2);
     assert!(err.contains("specify it with -n NAMESPACE"), "{err}");
 }

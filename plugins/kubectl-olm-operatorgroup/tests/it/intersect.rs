@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{garden, said};
+use super::{garden, run_in};
 
 fn intersect(arguments: &[&str]) -> (i32, String, String) {
-    said(garden().path(), &[&["intersect", "--from", "garden.yaml"], arguments].concat())
+    run_in(garden().path(), &[&["intersect", "--from", "garden.yaml"], arguments].concat())
 }
 
 fn shown((code, out, err): (i32, String, String)) -> String {
@@ -63,7 +63,7 @@ fn one_group_has_nothing_to_intersect() {
     let folder = tempfile::tempdir().unwrap();
     let (one, _) = TENANTS.split_once("---").unwrap();
     std::fs::write(folder.path().join("one.yaml"), one).unwrap();
-    let (code, out, err) = said(folder.path(), &["intersect", "-A", "--from", "one.yaml"]);
+    let (code, out, err) = run_in(folder.path(), &["intersect", "-A", "--from", "one.yaml"]);
     assert_eq!((code, out.as_str(), err.as_str()), (0, "", "1 OperatorGroup, nothing to compare\n"));
 }
 
@@ -75,7 +75,7 @@ fn two_subscriptions_of_one_package_are_resolved() {
         .unwrap();
     let market = concat!("market=", env!("CARGO_MANIFEST_DIR"), "/../../tests/quickstart/catalogs/market");
     let asked = |more: &[&str]| {
-        said(folder.path(), &[&["intersect", "--from", "cluster.yaml", "-f", "tenants.yaml"], more].concat())
+        run_in(folder.path(), &[&["intersect", "--from", "cluster.yaml", "-f", "tenants.yaml"], more].concat())
     };
     let (code, out, err) = asked(&["--catalog", market, "-o", "json"]);
     let document: Value = serde_json::from_str(&out).unwrap();
@@ -93,7 +93,7 @@ fn an_invalid_group_is_reported() {
     let garden = garden();
     let group = "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {name: carol, namespace: carol}\n";
     std::fs::write(garden.path().join("carol.yaml"), format!("{group}spec: {{targetNamespace: [east]}}\n")).unwrap();
-    let (_, _, err) = said(garden.path(), &["intersect", "--from", "garden.yaml", "-f", "carol.yaml"]);
+    let (_, _, err) = run_in(garden.path(), &["intersect", "--from", "garden.yaml", "-f", "carol.yaml"]);
     assert!(
         err.contains("the API server would reject OperatorGroup carol/carol: unknown field spec.targetNamespace\n"),
         "{err}"

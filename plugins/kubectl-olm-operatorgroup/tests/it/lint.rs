@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::said;
+use super::run_in;
 
 /// Objects with several kinds of problems.
 const GARDEN: &str = "apiVersion: operators.coreos.com/v1
@@ -89,7 +89,7 @@ fn folder() -> tempfile::TempDir {
 /// Returns the output of each command, as on a terminal.
 fn transcript(folder: &std::path::Path, commands: &[&str]) -> String {
     let run = |command: &&str| {
-        let (code, out, err) = said(folder, &command.split(' ').collect::<Vec<_>>());
+        let (code, out, err) = run_in(folder, &command.split(' ').collect::<Vec<_>>());
         format!("$ kubectl olm operatorgroup {command}\n{out}{err}[{code}]\n")
     };
     commands.iter().map(run).collect::<Vec<_>>().join("\n")
@@ -156,7 +156,7 @@ fn groups_are_checked_against_the_catalogs_of_their_namespaces() {
     fs::write(folder.path().join("wide/catalog.yaml"), everywhere).unwrap();
     let asked = |arguments: &str| {
         let command = format!("lint --from manifests --package rose --fail-on never -o json {arguments}");
-        let (code, out, err) = said(folder.path(), &command.split(' ').collect::<Vec<_>>());
+        let (code, out, err) = run_in(folder.path(), &command.split(' ').collect::<Vec<_>>());
         assert_eq!(code, 0, "{err}");
         let document: serde_json::Value = serde_json::from_str(&out).unwrap();
         let packages = document["packages"].as_array().unwrap().iter();
@@ -179,7 +179,7 @@ fn groups_are_checked_against_the_catalogs_of_their_namespaces() {
         told(&["olm/tea: garden,park", "park/wide: park"], &[]),
         "another catalog has one that fits"
     );
-    let (code, _, err) = said(
+    let (code, _, err) = run_in(
         folder.path(),
         &["lint", "--from", "manifests", "-n", "park", "--package", "rose", "--catalog", "tea.garden=catalog"],
     );

@@ -19,7 +19,7 @@ fn operatorgroup(arguments: &[&str]) -> Command {
 }
 
 /// Returns exit code, stdout and stderr.
-fn said(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+fn run_in(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     let output = operatorgroup(arguments).current_dir(folder).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))

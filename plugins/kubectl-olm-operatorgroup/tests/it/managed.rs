@@ -1,13 +1,13 @@
 //! `kubectl olm operatorgroup create` and `delete` without a cluster.
 
-use super::{garden, said};
+use super::{garden, run_in};
 
-fn told(commands: &[&[&str]]) -> String {
+fn transcript_of(commands: &[&[&str]]) -> String {
     let garden = garden();
     let tell = |arguments: &&[&str]| {
         let verb = &arguments[..1];
         let (code, out, err) =
-            said(garden.path(), &[verb, &["--from", "garden.yaml", "--dry-run"], &arguments[1..]].concat());
+            run_in(garden.path(), &[verb, &["--from", "garden.yaml", "--dry-run"], &arguments[1..]].concat());
         format!("$ kubectl olm operatorgroup {}\n{out}{err}exit {code}\n", arguments.join(" "))
     };
     commands.iter().map(tell).collect::<Vec<_>>().join("\n")
@@ -15,7 +15,7 @@ fn told(commands: &[&[&str]]) -> String {
 
 #[test]
 fn every_branch_of_create() {
-    insta::assert_snapshot!(told(&[
+    insta::assert_snapshot!(transcript_of(&[
         &["create", "-n", "east"],
         &["create", "-n", "east", "-f", "carol.yaml"],
         &["create", "-f", "carol.yaml", "-o", "yaml"],
@@ -35,7 +35,7 @@ fn every_branch_of_create() {
 
 #[test]
 fn every_branch_of_delete() {
-    insta::assert_snapshot!(told(&[
+    insta::assert_snapshot!(transcript_of(&[
         &["delete", "-n", "east"],
         &["delete", "carol", "-n", "alice"],
         &["delete", "-n", "bob"],
@@ -63,7 +63,7 @@ fn invalid_arguments_are_refused_before_any_request() {
     ]
     .into_iter()
     .map(|arguments| {
-        let (code, out, err) = said(garden.path(), arguments);
+        let (code, out, err) = run_in(garden.path(), arguments);
         assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}: {err}");
         format!("$ kubectl olm operatorgroup {}\n{err}", arguments.join(" "))
     })

@@ -17,7 +17,7 @@ pub(crate) fn answer(question: Question) -> String {
     }
     let is_own = |word: &String| word.starts_with('-') || crate::own_words().contains(word);
     if let Some((word, rest)) = words.split_first().filter(|(word, rest)| !rest.is_empty() && !is_own(word)) {
-        return asked(word, rest).unwrap_or_else(|| completion::Reply::default().to_string());
+        return candidates_of_plugin(word, rest).unwrap_or_else(|| completion::Reply::default().to_string());
     }
     let command = plugins::installed_in(program::command::<crate::Arguments>("kubectl olm"));
     let mut reply = completion::complete(command, &words);
@@ -30,7 +30,7 @@ pub(crate) fn answer(question: Question) -> String {
 
 /// Returns the candidates of a plugin. A plugin of this release is run with the completion argument. A third-party
 /// plugin is never run, since it could take the argument for a command; its completion executable is, as kubectl does.
-fn asked(word: &str, rest: &[String]) -> Option<String> {
+fn candidates_of_plugin(word: &str, rest: &[String]) -> Option<String> {
     let mut program = if plugins::is_ours(word) {
         let mut program = Command::new(plugins::find(word)?);
         program.arg(completion::WORD);

@@ -14,16 +14,16 @@ fn kubectl() -> Option<PathBuf> {
     here.or_else(|| (!control_plane::skipped()).then(|| control_plane::tool("kubectl").unwrap()))
 }
 
-fn asked(home: &Home, words: &[&str]) -> Option<assert_cmd::assert::Assert> {
+fn run_kubectl(home: &Home, words: &[&str]) -> Option<assert_cmd::assert::Assert> {
     Some(home.command(kubectl()?).args(words).assert())
 }
 
 #[test]
 fn kubectl_runs_kubectl_olm() {
-    let Some(help) = asked(&Home::new(), &["olm", "--help"]) else { return };
+    let Some(help) = run_kubectl(&Home::new(), &["olm", "--help"]) else { return };
     let help = String::from_utf8_lossy(&help.success().get_output().stdout).into_owned();
     assert!(help.contains("\n  kubectl olm [OPTIONS] <COMMAND>\n"), "{help}");
-    let Some(version) = asked(&Home::new(), &["olm", "version", "--client"]) else { return };
+    let Some(version) = run_kubectl(&Home::new(), &["olm", "version", "--client"]) else { return };
     assert!(version.success().get_output().stdout.starts_with(b"Client Version: v"));
 }
 
@@ -41,7 +41,7 @@ fn kubectl_runs_a_plugin_by_its_name() {
     ] {
         let home = Home::new().with(file, "echo-arguments");
         let words = [words, &["--once", "a b"]].concat();
-        let Some(plugin) = asked(&home, &words) else { return };
+        let Some(plugin) = run_kubectl(&home, &words) else { return };
         plugin.code(7).stdout("<--once>\n<a b>\n");
     }
 }
@@ -49,7 +49,7 @@ fn kubectl_runs_a_plugin_by_its_name() {
 #[test]
 fn kubectl_lists_the_plugins_without_warnings() {
     let home = Home::new().with("kubectl-olm-run", "echo-arguments").with("kubectl-olm-install_plan", "echo-arguments");
-    let Some(list) = asked(&home, &["plugin", "list", "--name-only"]) else { return };
+    let Some(list) = run_kubectl(&home, &["plugin", "list", "--name-only"]) else { return };
     let list = list.success();
     let names = String::from_utf8_lossy(&list.get_output().stdout).into_owned();
     for name in ["kubectl-olm", "kubectl-olm-run", "kubectl-olm-install_plan"] {

@@ -52,7 +52,7 @@ pub fn manifest(info: &CatalogInfo, snapshot: &Snapshot, package: &Package) -> (
             name: channel.name.clone(),
             current_csv: head.name.clone(),
             current_csv_desc: description,
-            deprecation: Deprecation::of(channel.deprecation.as_ref()),
+            deprecation: Deprecation::from_message(channel.deprecation.as_ref()),
             entries: entries(&channel.entries),
         });
     }
@@ -77,7 +77,7 @@ pub fn manifest(info: &CatalogInfo, snapshot: &Snapshot, package: &Package) -> (
         catalog_source_namespace: info.namespace.clone(),
         provider,
         package_name: package.name.clone(),
-        deprecation: Deprecation::of(package.deprecation.as_ref()),
+        deprecation: Deprecation::from_message(package.deprecation.as_ref()),
         channels,
         default_channel: package.default_channel.clone(),
     };
@@ -92,7 +92,7 @@ fn entries(entries: &[Entry]) -> Vec<CatalogEntry> {
     let convert = |entry: &Entry| CatalogEntry {
         name: entry.name.clone(),
         version: entry.version_text.clone(),
-        deprecation: Deprecation::of(entry.deprecation.as_ref()),
+        deprecation: Deprecation::from_message(entry.deprecation.as_ref()),
     };
     listed.into_iter().map(convert).collect()
 }

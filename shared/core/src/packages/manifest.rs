@@ -84,7 +84,7 @@ pub struct Deprecation {
 
 impl Deprecation {
     /// Returns the deprecation with this message.
-    pub(super) fn of(message: Option<&String>) -> Option<Self> {
+    pub(super) fn from_message(message: Option<&String>) -> Option<Self> {
         message.map(|message| Self { message: message.clone() })
     }
 }

@@ -59,11 +59,11 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
             .at(directory.display())
             .hint("name an empty or a new directory with --output-dir"));
     }
-    told(&content, printer)?;
+    print_digest(&content, printer)?;
     Ok(Outcome::Done)
 }
 
-fn told(content: &Content, printer: &mut Printer) -> Result<(), CliError> {
+fn print_digest(content: &Content, printer: &mut Printer) -> Result<(), CliError> {
     for warning in &content.warnings {
         printer.warn(warning);
     }

@@ -183,7 +183,7 @@ impl Lister<'_> {
                     }
                     sources = self.count_all(std::mem::take(&mut listed), printer).await;
                 }
-                Step::Event(WatchEvent::Added(source) | WatchEvent::Modified(source)) if self.is_asked(&source) => {
+                Step::Event(WatchEvent::Added(source) | WatchEvent::Modified(source)) if self.is_requested(&source) => {
                     let count = self.count(&source).await;
                     sources.insert(key(&source), (source, count));
                 }
@@ -217,12 +217,12 @@ impl Lister<'_> {
     /// Returns the selected CatalogSources, with their numbers of packages.
     async fn count_all(&self, sources: Vec<Value>, printer: &Printer) -> Sources {
         let _progress = printer.progress("reading the catalogs");
-        let sources: Vec<Value> = sources.into_iter().filter(|source| self.is_asked(source)).collect();
+        let sources: Vec<Value> = sources.into_iter().filter(|source| self.is_requested(source)).collect();
         let counts = join_all(sources.iter().map(|source| self.count(source))).await;
         sources.into_iter().zip(counts).map(|(source, count)| (key(&source), (source, count))).collect()
     }
 
-    fn is_asked(&self, source: &Value) -> bool {
+    fn is_requested(&self, source: &Value) -> bool {
         let Options { names, list, .. } = self.options;
         let is_named = names.is_empty() || names.iter().any(|name| name == object::name(source));
         is_named && list.selector.selector.as_ref().is_none_or(|query| query.selects(source))

@@ -84,7 +84,7 @@ impl FromStr for NamedCatalog {
 /// # Errors
 /// A catalog, a range, an object or a change cannot be read.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let asked = options.wanted.iter().map(|w| Asked::read(w)).collect::<Result<Vec<_>, _>>()?;
+    let asked = options.wanted.iter().map(|w| Request::read(w)).collect::<Result<Vec<_>, _>>()?;
     let edits = options.what_if.iter().map(|e| e.parse::<Edit>().map_err(CliError::usage));
     let edits = edits.collect::<Result<Vec<_>, _>>()?;
     let read = options.installed_from.of_namespace(options.namespace.as_deref(), printer)?;
@@ -123,7 +123,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         broken: Vec::new(),
         installed: there.installed.clone(),
     };
-    for Asked { package, range } in &asked {
+    for Request { package, range } in &asked {
         let range = range.as_ref();
         if let Some(known) = inputs.subscriptions.iter_mut().find(|s| s.package == package) {
             known.range = range;
@@ -209,12 +209,12 @@ fn print(explanation: &Explanation, output: &Output, printer: &mut Printer) -> R
 }
 
 /// A requested package.
-struct Asked {
+struct Request {
     package: String,
     range: Option<Range>,
 }
 
-impl Asked {
+impl Request {
     fn read(text: &str) -> Result<Self, CliError> {
         let text = text.strip_prefix("package/").unwrap_or(text);
         let (package, range) = match text.split_once('@') {
@@ -276,7 +276,12 @@ spec: { version: 1.0.0 }
 ";
 
     /// Returns the result, and the output.
-    fn asked(wanted: &[&str], with_there: bool, what_if: &[&str], output: &str) -> (Result<Outcome, CliError>, String) {
+    fn run_resolve(
+        wanted: &[&str],
+        with_there: bool,
+        what_if: &[&str],
+        output: &str,
+    ) -> (Result<Outcome, CliError>, String) {
         let folder = tempfile::tempdir().unwrap();
         let (catalog, there) = (folder.path().join("main"), folder.path().join("there.yaml"));
         std::fs::create_dir(&catalog).unwrap();
@@ -300,7 +305,7 @@ spec: { version: 1.0.0 }
     #[test]
     fn answers_and_exit_codes() {
         // The dependency of the head is missing, so the version below it is chosen.
-        let (answer, said) = asked(&["rose"], false, &[], "");
+        let (answer, said) = run_resolve(&["rose"], false, &[], "");
         assert_eq!(answer, Ok(Outcome::Done));
         assert!(
             said.starts_with("rose.v1.0.0 (channel stable of olm/main)\n  because Subscription garden/rose requires"),
@@ -309,12 +314,12 @@ spec: { version: 1.0.0 }
         assert!(said.contains(
             "not rose.v2.0.0 (channel stable of olm/main): it would contradict: bundle rose.v2.0.0 requires"
         ));
-        let (answer, said) = asked(&["rose@>=2.0.0"], false, &[], "");
+        let (answer, said) = run_resolve(&["rose@>=2.0.0"], false, &[], "");
         assert_eq!(answer, Ok(Outcome::Negative));
         assert!(said.contains("which no catalog offers"), "{said}");
-        let (answer, said) = asked(&["rose@1.0.0"], false, &[], "name");
+        let (answer, said) = run_resolve(&["rose@1.0.0"], false, &[], "name");
         assert_eq!((answer, said.as_str()), (Ok(Outcome::Done), "bundle/rose.v1.0.0\n"));
-        let (answer, said) = asked(&["tulip"], false, &[], "json");
+        let (answer, said) = run_resolve(&["tulip"], false, &[], "json");
         assert_eq!(answer, Ok(Outcome::Negative));
         let said: Value = serde_json::from_str(&said).unwrap();
         assert_eq!((&said["kind"], &said["result"]), (&json!("Resolution"), &json!("failed")));
@@ -323,25 +328,25 @@ spec: { version: 1.0.0 }
 
     #[test]
     fn installed_objects_count() {
-        let (answer, said) = asked(&[], true, &[], "");
+        let (answer, said) = run_resolve(&[], true, &[], "");
         assert_eq!(
             (answer, said.as_str()),
             (Ok(Outcome::Done), "Nothing to install: all required bundles are installed.\n")
         );
         // Without its Subscription the operator stays, and no other version of the package can be installed.
-        let (answer, said) = asked(&["rose"], true, &["delete-subscription:mine"], "");
+        let (answer, said) = run_resolve(&["rose"], true, &["delete-subscription:mine"], "");
         assert_eq!(
             (answer, said.as_str()),
             (Ok(Outcome::Done), "Nothing to install: all required bundles are installed.\n")
         );
-        let (answer, _) = asked(&[], true, &["channel:mine=fast"], "");
+        let (answer, _) = run_resolve(&[], true, &["channel:mine=fast"], "");
         assert_eq!(answer, Ok(Outcome::Negative));
     }
 
     #[test]
     fn invalid_arguments_are_refused() {
         for (wanted, what_if) in [(&[][..], &[][..]), (&["rose@one"], &[]), (&["rose"], &["burn:everything"])] {
-            let (answer, said) = asked(wanted, false, what_if, "");
+            let (answer, said) = run_resolve(wanted, false, what_if, "");
             assert!(answer.is_err() && said.is_empty(), "{wanted:?}");
         }
     }

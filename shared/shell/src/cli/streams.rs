@@ -124,12 +124,12 @@ impl Printer {
         if self.is_quiet {
             return;
         }
-        writeln!(self.err, "{}", said(&words)).ok();
+        writeln!(self.err, "{}", as_line(&words)).ok();
     }
 
     /// Writes the reason of a negative outcome to stderr, also in quiet mode.
     pub fn reason(&mut self, words: impl Display) {
-        writeln!(self.err, "{}", said(&words)).ok();
+        writeln!(self.err, "{}", as_line(&words)).ok();
     }
 
     /// Returns whether only errors and prompts are written.
@@ -164,7 +164,7 @@ impl Printer {
 }
 
 /// Formats a message, with lines after the first indented. The stream removes colours where they are disabled.
-fn said(words: &impl Display) -> String {
+fn as_line(words: &impl Display) -> String {
     visible::painted(&visible::hanging(&words.to_string())).into_owned()
 }
 

@@ -167,7 +167,7 @@ impl Api {
     }
 
     /// Registers a resource without discovery.
-    pub async fn know(&self, resource: Resource) {
+    pub async fn register(&self, resource: Resource) {
         self.resources.lock().await.insert(resource.gvk.clone(), resource);
     }
 

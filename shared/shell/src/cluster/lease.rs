@@ -198,7 +198,7 @@ impl Lease {
     }
 
     async fn with(api: Api, clock: Clock) -> Self {
-        api.know(Resource::from(&kinds::LEASE)).await;
+        api.register(Resource::from(&kinds::LEASE)).await;
         let target = kinds::LEASE.object(NAMESPACE, NAME);
         let (seen, last, until) = (None, None, watch::Sender::new(None));
         Self { api, target, me: identity(), seen, last, until, ledger: Arc::default(), clock }

@@ -117,7 +117,7 @@ pub async fn run(
     let (terms_in, terms) = tokio::sync::watch::channel(permit.term());
     for watched in watch::kinds(options.catalog_pods) {
         unsynced.insert(watched.id());
-        api.know(watched.resource.clone()).await;
+        api.register(watched.resource.clone()).await;
         let watched = watched.with_missing(options.without_missing_kinds);
         let (api, signals_in, terms) = (api.clone(), signals_in.clone(), terms.clone());
         // A panic is logged by `guarded`, and the kind is listed again.

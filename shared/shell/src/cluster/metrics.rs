@@ -210,7 +210,7 @@ impl Metrics {
         let (sender, answer) = oneshot::channel();
         let asked = self.counts().scrapes.as_ref().is_some_and(|scrapes| scrapes.send(sender).is_ok());
         if asked && let Ok(Ok(objects)) = tokio::time::timeout(SCRAPE_TIMEOUT, answer).await {
-            self.counts().know(objects);
+            self.counts().register(objects);
         }
         text::render(&mut self.counts())
     }
@@ -218,7 +218,7 @@ impl Metrics {
 
 impl Counts {
     /// Updates the metrics of objects and removes the series of deleted objects.
-    fn know(&mut self, objects: Objects) {
+    fn register(&mut self, objects: Objects) {
         let is = |namespace: &str, name: &str, key: &(String, String)| key.0 == namespace && key.1 == name;
         self.snapshots.retain(|key, _| objects.catalog_sources.iter().any(|c| is(&c.namespace, &c.name, key)));
         for catalog in &objects.catalog_sources {

@@ -261,7 +261,7 @@ async fn another(terms: &mut watch::Receiver<u64>) {
 }
 
 /// Logs an object that cannot be decoded and has no name, so that it cannot be reported as an object.
-fn tell_nameless(watched: &Watched, unreadable: &Unreadable) {
+fn report_nameless(watched: &Watched, unreadable: &Unreadable) {
     tracing::warn!(kind = watched.resource.gvk.kind, "ignoring an object without a name: {}", unreadable.why);
 }
 
@@ -290,7 +290,7 @@ impl Listed {
         let Self { objects, mut unreadable } = std::mem::take(self);
         unreadable.retain(|object| {
             object.is_named() || {
-                tell_nameless(watched, object);
+                report_nameless(watched, object);
                 false
             }
         });
@@ -306,7 +306,7 @@ async fn signal(event: WatchEvent, watched: &Watched, api: &Api) -> Option<Signa
             Signal::Copy(trimmed(&copy))
         }
         WatchEvent::Unreadable(object) if !object.is_named() => {
-            tell_nameless(watched, &object);
+            report_nameless(watched, &object);
             return None;
         }
         WatchEvent::Unreadable(object) if watched.selection == Selection::Copies => Signal::Copy(object.stub),

@@ -38,12 +38,12 @@ pub(super) struct Line<'c> {
 
 /// The flags and operands before the cursor.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Given {
+pub(super) struct ParsedLine {
     flags: Vec<(String, String)>,
     pub(super) operands: Vec<String>,
 }
 
-impl Given {
+impl ParsedLine {
     /// Returns the last value of a flag.
     pub(super) fn value<'g>(&'g self, id: &'g str) -> Option<&'g str> {
         self.values(id).last()
@@ -86,8 +86,8 @@ impl<'c> Line<'c> {
     }
 
     /// Returns the flags and operands.
-    pub(super) fn given(&self) -> Given {
-        Given {
+    pub(super) fn given(&self) -> ParsedLine {
+        ParsedLine {
             flags: self.flags.iter().map(|(id, value)| ((*id).to_owned(), value.clone())).collect(),
             operands: self.operands.clone(),
         }

@@ -13,7 +13,7 @@ use olm_core::catalog::{self, Snapshot};
 use serde_json::Value;
 
 use super::Candidate;
-use super::line::Given;
+use super::line::ParsedLine;
 use super::values::Names;
 use crate::cli::CliError;
 use crate::cli::flags::ClusterFlags;
@@ -36,7 +36,7 @@ const PACKAGE_MANIFEST: Kind = Kind {
 type Found = Sender<Vec<Candidate>>;
 
 /// Looks up names and sends them. Errors are ignored, because completion cannot report them.
-pub(super) fn find(names: Names, given: &Given, found: &Found) {
+pub(super) fn find(names: Names, given: &ParsedLine, found: &Found) {
     match names {
         Names::Contexts | Names::Clusters | Names::Users => of_kubeconfig(names, given, found),
         Names::Packages | Names::Channels => of_catalogs(names, given, found),
@@ -56,7 +56,7 @@ pub(super) fn find(names: Names, given: &Given, found: &Found) {
 }
 
 /// Returns the cluster flags of the line.
-fn cluster(given: &Given) -> Option<ClusterFlags> {
+fn cluster(given: &ParsedLine) -> Option<ClusterFlags> {
     let command = ClusterFlags::augment_args(Command::new("complete").no_binary_name(true)).ignore_errors(true);
     let mut arguments = Vec::new();
     for (id, value) in given.flags() {
@@ -68,7 +68,7 @@ fn cluster(given: &Given) -> Option<ClusterFlags> {
     ClusterFlags::from_arg_matches(&command.try_get_matches_from(arguments).ok()?).ok()
 }
 
-fn of_kubeconfig(names: Names, given: &Given, found: &Found) {
+fn of_kubeconfig(names: Names, given: &ParsedLine, found: &Found) {
     let config = match given.value("kubeconfig") {
         Some(file) => Kubeconfig::read_from(file),
         None => Kubeconfig::read(),
@@ -90,7 +90,7 @@ fn of_kubeconfig(names: Names, given: &Given, found: &Found) {
 }
 
 /// Sends the packages or channels of the catalogs of the line.
-fn of_catalogs(names: Names, given: &Given, found: &Found) {
+fn of_catalogs(names: Names, given: &ParsedLine, found: &Found) {
     let named = given.values("catalogs").chain(given.values("catalog"));
     let named = named.map(|catalog| match catalog.parse::<CatalogDirectory>() {
         Ok(CatalogDirectory { directory, .. }) => directory,
@@ -104,7 +104,7 @@ fn of_catalogs(names: Names, given: &Given, found: &Found) {
     }
 }
 
-fn of_snapshot(names: Names, given: &Given, snapshot: &Snapshot) -> Vec<Candidate> {
+fn of_snapshot(names: Names, given: &ParsedLine, snapshot: &Snapshot) -> Vec<Candidate> {
     let packages = snapshot.packages().values();
     if names == Names::Packages {
         return packages
@@ -118,7 +118,7 @@ fn of_snapshot(names: Names, given: &Given, snapshot: &Snapshot) -> Vec<Candidat
 }
 
 /// Returns the packages of the line.
-fn packages_of(given: &Given) -> BTreeSet<&str> {
+fn packages_of(given: &ParsedLine) -> BTreeSet<&str> {
     let flags = given.values("package").chain(given.values("packages"));
     let words = flags.chain(given.operands.iter().map(String::as_str));
     words
@@ -143,7 +143,7 @@ fn resource(names: Names) -> Option<Resource> {
     Some(Resource::from(kind))
 }
 
-async fn of_cluster(names: Names, given: &Given, found: &Found) -> Result<(), CliError> {
+async fn of_cluster(names: Names, given: &ParsedLine, found: &Found) -> Result<(), CliError> {
     let Some(resource) = resource(names) else { return Ok(()) };
     let Some(flags) = cluster(given) else { return Ok(()) };
     let mut config = flags.config().await?;
@@ -169,7 +169,7 @@ async fn of_cluster(names: Names, given: &Given, found: &Found) -> Result<(), Cl
 }
 
 /// Lists objects as tables, page by page, since their full content is not needed.
-async fn rows(api: &Api, names: Names, resource: &Resource, namespace: &str, given: &Given, found: &Found) {
+async fn rows(api: &Api, names: Names, resource: &Resource, namespace: &str, given: &ParsedLine, found: &Found) {
     let mut next = String::new();
     loop {
         let Ok(page) = api.table(resource, namespace, &next).await else { return };
@@ -211,7 +211,7 @@ fn candidate(names: Names, row: &Row, namespace: &str) -> Candidate {
 }
 
 /// Sends packages or channels: from OLM's package server if there is one, from catalogs in ConfigMaps, and from Subscriptions.
-async fn packages(api: &Api, names: Names, given: &Given, namespace: &str, found: &Found) {
+async fn packages(api: &Api, names: Names, given: &ParsedLine, namespace: &str, found: &Found) {
     let served = async {
         let Some(resource) = resource(Names::Packages) else { return };
         if names == Names::Packages {
@@ -220,7 +220,7 @@ async fn packages(api: &Api, names: Names, given: &Given, namespace: &str, found
         for package in packages_of(given) {
             let gvk = resource.gvk.clone();
             let target = ObjectRef { gvk, namespace: namespace.to_owned(), name: package.to_owned() };
-            api.know(resource.clone()).await;
+            api.register(resource.clone()).await;
             if let Ok(Some(manifest)) = api.get(&target).await {
                 let channels = object::list(&manifest, &["status", "channels"]).iter();
                 let channels = channels.map(|channel| {
@@ -270,7 +270,7 @@ async fn packages(api: &Api, names: Names, given: &Given, namespace: &str, found
 }
 
 /// Sends the names of objects in files.
-fn of_files(names: Names, paths: &[PathBuf], given: &Given, found: &Found) {
+fn of_files(names: Names, paths: &[PathBuf], given: &ParsedLine, found: &Found) {
     let Some(resource) = resource(names) else { return };
     // Standard input belongs to the command.
     if paths.iter().any(|path| path == Path::new("-")) {
@@ -279,7 +279,7 @@ fn of_files(names: Names, paths: &[PathBuf], given: &Given, found: &Found) {
     let Ok(gathered) = files::gather(paths) else { return };
     let everywhere = given.value("namespace").is_none();
     let mut candidates = Vec::new();
-    for files::Given { object, .. } in gathered.given {
+    for files::InputObject { object, .. } in gathered.given {
         let own = object::namespace(&object);
         if names == Names::Namespaces && !own.is_empty() {
             candidates.push(Candidate::new(own, ""));

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use super::explain::{self, Asked, explain, summary};
 use super::lookup::{self, plan_ref};
 use super::policy::{self, Refusal, Terms, Understood};
-use super::wait::{self, Of, Until};
+use super::wait::{self, Target, Until};
 use crate::blocking::block_on;
 use crate::cli::flags::{ClusterFlags, DryRun, NamespaceFlags, SourceFlags};
 use crate::cli::name::bare;
@@ -155,7 +155,7 @@ async fn approve(options: &Options, terms: &Understood, printer: &mut Printer) -
         Some(timeout) if options.dry_run == DryRun::None => {
             let mut worst = outcome;
             for ObjectRef { namespace, name, .. } in approved {
-                let of = Of::Plan(name);
+                let of = Target::Plan(name);
                 let ended = wait::plan(&api, &namespace, &of, Until::Complete, timeout, false, printer).await?;
                 if ended != Outcome::Done {
                     worst = ended;
@@ -242,7 +242,7 @@ async fn read_state(options: &Options, printer: &mut Printer) -> Result<ClusterS
 fn chosen(options: &Options, cluster: &ClusterState) -> Result<Vec<ObjectRef>, CliError> {
     let world = Reader::new(&cluster.world);
     let namespace = cluster.namespace.as_deref().unwrap_or_default();
-    let plans = world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| cluster.is_asked(plan));
+    let plans = world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| cluster.is_requested(plan));
     if options.plans.is_empty() {
         let waits = |plan: &&Value| lookup::summary_in(cluster, plan).is_pending();
         let labels = |plan: &&Value| options.selector.as_ref().is_none_or(|query| query.selects(plan));
@@ -483,7 +483,7 @@ mod tests {
             }
         });
         let api = Api::new(kube::Client::new(service, "default"));
-        api.know(Resource::from(&kinds::INSTALL_PLAN)).await;
+        api.register(Resource::from(&kinds::INSTALL_PLAN)).await;
         (api, sent)
     }
 

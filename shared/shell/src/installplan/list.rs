@@ -124,7 +124,7 @@ fn listing(state: &ClusterState, options: &Options) -> Listing {
     let world = Reader::new(&state.world);
     let mut listed = Vec::new();
     for plan in world.all(&kind::INSTALL_PLAN).map(|o| o.json()) {
-        if !state.is_asked(plan) || !is_named(plan, &options.names) {
+        if !state.is_requested(plan) || !is_named(plan, &options.names) {
             continue;
         }
         let summary = lookup::summary_in(state, plan);
@@ -159,7 +159,7 @@ fn unreadable<'s>(state: &'s ClusterState, options: &Options) -> Vec<&'s ReadFai
 fn missing(state: &ClusterState, options: &Options) -> Vec<CliError> {
     let world = Reader::new(&state.world);
     let plans: Vec<&Value> =
-        world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| state.is_asked(plan)).collect();
+        world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| state.is_requested(plan)).collect();
     let unreadable = unreadable(state, options);
     let is_there = |name: &String| {
         plans.iter().any(|plan| object::name(plan) == name) || unreadable.iter().any(|failure| failure.name == *name)

@@ -36,7 +36,7 @@ pub struct Options {
     /// The namespace; that of the context if `None`.
     pub namespace: Option<String>,
     /// The plan to wait for.
-    pub of: Of,
+    pub of: Target,
     /// The condition.
     pub until: Until,
     /// How long to wait; zero checks once.
@@ -47,7 +47,7 @@ pub struct Options {
 
 /// Selects a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Of {
+pub enum Target {
     /// The plan of this name.
     Plan(String),
     /// The plan that the status of this Subscription names, followed when the status names another.
@@ -107,8 +107,8 @@ fn judge(until: Until, summary: &PlanSummary) -> Judgement {
 /// The plan or Subscription does not exist, cannot be read, or the wait was interrupted.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let of = match &options.of {
-        Of::Plan(name) => Of::Plan(bare(name, "installplan")?.to_owned()),
-        Of::Subscription(name) => Of::Subscription(bare(name, "subscription")?.to_owned()),
+        Target::Plan(name) => Target::Plan(bare(name, "installplan")?.to_owned()),
+        Target::Subscription(name) => Target::Subscription(bare(name, "subscription")?.to_owned()),
     };
     block_on(async {
         let (api, namespace) = lookup::connect(&options.cluster, options.namespace.as_deref()).await?;
@@ -120,7 +120,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
 pub(super) async fn plan(
     api: &Api,
     namespace: &str,
-    of: &Of,
+    of: &Target,
     until: Until,
     timeout: Duration,
     json: bool,
@@ -145,8 +145,8 @@ pub(super) async fn plan(
     let mut plans = None;
     let mut subscriptions = None;
     match of {
-        Of::Plan(name) => plans = Some(waiting.turn_to(api, name, &mut plan)),
-        Of::Subscription(name) => {
+        Target::Plan(name) => plans = Some(waiting.turn_to(api, name, &mut plan)),
+        Target::Subscription(name) => {
             subscriptions = Some(follow(api, kinds::SUBSCRIPTION.object(namespace, name)));
         }
     }
@@ -206,8 +206,8 @@ impl Waiting<'_> {
     }
 
     /// Returns the plan that the Subscription names now.
-    fn subscription(&mut self, of: &Of, sight: Sight, printer: &mut Printer) -> Result<Option<String>, CliError> {
-        let (Of::Subscription(name) | Of::Plan(name)) = of;
+    fn subscription(&mut self, of: &Target, sight: Sight, printer: &mut Printer) -> Result<Option<String>, CliError> {
+        let (Target::Subscription(name) | Target::Plan(name)) = of;
         let Some(Found(found)) = self.found(sight, "subscriptions", printer)? else { return Ok(None) };
         let Some(subscription) = found else {
             return Err(lookup::not_found("Subscription", name, self.namespace));
@@ -231,12 +231,18 @@ impl Waiting<'_> {
     }
 
     /// Evaluates the state of the plan.
-    fn plan(&mut self, name: &str, of: &Of, sight: Sight, printer: &mut Printer) -> Result<Option<Outcome>, CliError> {
+    fn plan(
+        &mut self,
+        name: &str,
+        of: &Target,
+        sight: Sight,
+        printer: &mut Printer,
+    ) -> Result<Option<Outcome>, CliError> {
         let Some(Found(found)) = self.found(sight, "installplans", printer)? else { return Ok(None) };
         let Some(plan) = found else {
             let was_there = self.last.as_ref().is_some_and(|(last, _)| last == name);
             return match of {
-                Of::Plan(_) if was_there => {
+                Target::Plan(_) if was_there => {
                     let why = "it was deleted";
                     self.report(
                         json!({ "name": name, "deleted": true, "message": why }),
@@ -245,9 +251,9 @@ impl Waiting<'_> {
                     )?;
                     Ok(Some(Outcome::Negative))
                 }
-                Of::Plan(_) => Err(lookup::not_found("InstallPlan", name, self.namespace)),
+                Target::Plan(_) => Err(lookup::not_found("InstallPlan", name, self.namespace)),
                 // The Subscription will name another plan.
-                Of::Subscription(_) => {
+                Target::Subscription(_) => {
                     self.looked = true;
                     Ok(None)
                 }
@@ -348,7 +354,7 @@ impl Waiting<'_> {
     }
 
     /// Returns the last state of the plan, for errors.
-    fn stands(&self) -> String {
+    fn summary(&self) -> String {
         match &self.last {
             None => "no InstallPlan was seen".to_owned(),
             Some((name, summary)) => {
@@ -368,10 +374,10 @@ impl Waiting<'_> {
             return Err(CliError::new(ErrorKind::Unreachable, message).hint(hint));
         }
         if self.json {
-            let event = json!({ "timedOut": true, "message": self.stands() });
+            let event = json!({ "timedOut": true, "message": self.summary() });
             self.report(event, "", printer)?;
         }
-        let error = CliError::new(ErrorKind::Api, format!("not {}{after}: {}", self.until.word(), self.stands()));
+        let error = CliError::new(ErrorKind::Api, format!("not {}{after}: {}", self.until.word(), self.summary()));
         let hint = self.last.as_ref().and_then(|(_, s)| s.reason.as_ref()).and_then(Reason::hint);
         printer.error(&hint.into_iter().fold(error, CliError::hint));
         Ok(Outcome::Negative)
@@ -380,7 +386,7 @@ impl Waiting<'_> {
     fn interrupted(&self) -> CliError {
         CliError::new(
             ErrorKind::Unreachable,
-            format!("interrupted before the plan was {}: {}", self.until.word(), self.stands()),
+            format!("interrupted before the plan was {}: {}", self.until.word(), self.summary()),
         )
     }
 }

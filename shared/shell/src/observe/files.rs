@@ -14,7 +14,7 @@ use super::error::Error;
 
 /// An object and its place.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Given {
+pub(crate) struct InputObject {
     pub(crate) object: Value,
     /// `file:line`
     pub(crate) place: String,
@@ -24,7 +24,7 @@ pub(crate) struct Given {
     items: Vec<usize>,
 }
 
-impl Given {
+impl InputObject {
     /// Returns `file:line` of a part of the object, or of the object if the file cannot be read again.
     pub(crate) fn place_of(&self, path: &[Step]) -> String {
         let place = || {
@@ -51,7 +51,7 @@ const CATALOGS: &str = "catalogs";
 ///
 /// # Errors
 /// Files or documents cannot be read. The error contains all of them.
-pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Given>, Error> {
+pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<InputObject>, Error> {
     let (mut given, mut errors) = (Vec::new(), Vec::new());
     for path in paths {
         let files = if path.is_dir() { files_in(path, CATALOGS) } else { Ok(vec![path.clone()]) };
@@ -74,7 +74,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Given>, Error> {
 /// The content of files that were gathered from a cluster.
 #[derive(Default)]
 pub(crate) struct Gathered {
-    pub(crate) given: Vec<Given>,
+    pub(crate) given: Vec<InputObject>,
     /// The discovery documents of the API server.
     pub(crate) discovery: Vec<Value>,
     /// Why files of directories, or parts of them, were ignored.
@@ -201,7 +201,7 @@ fn read_file(file: &Path, take: &mut dyn FnMut(Value, &str) -> Result<(), Error>
     }
 }
 
-fn add(value: Value, place: &str, items: &[usize], given: &mut Vec<Given>) -> Result<(), Error> {
+fn add(value: Value, place: &str, items: &[usize], given: &mut Vec<InputObject>) -> Result<(), Error> {
     if value.is_null() {
         return Ok(());
     }
@@ -227,7 +227,7 @@ fn add(value: Value, place: &str, items: &[usize], given: &mut Vec<Given>) -> Re
     if !named {
         return Err(Error::NoName { kind, place: here() });
     }
-    given.push(Given { object: value, place: here(), is_found: false, items: items.to_vec() });
+    given.push(InputObject { object: value, place: here(), is_found: false, items: items.to_vec() });
     Ok(())
 }
 
@@ -246,7 +246,7 @@ mod tests {
         folder
     }
 
-    fn names(given: &[Given]) -> Vec<&str> {
+    fn names(given: &[InputObject]) -> Vec<&str> {
         given.iter().map(|g| object::name(&g.object)).collect()
     }
 

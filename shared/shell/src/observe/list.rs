@@ -11,7 +11,7 @@ use olm_core::world::kind::COPIED_CSV;
 use olm_core::world::{GroupKind, World, trim};
 use serde_json::{Value, json};
 
-use super::read_failure::{ReadFailure, is_lack_of_rights};
+use super::read_failure::{ReadFailure, is_forbidden};
 use super::scope::ReadScope;
 use crate::cluster::api::{Api, Depth, ListQuery, Page, Resource};
 use crate::cluster::request_error::RequestError;
@@ -63,7 +63,7 @@ pub(super) async fn list_all(
                         take(object, scope.is_wide(), world);
                     }
                 }
-                Err(refusal) if at + 1 < places.len() && kind.namespaced && is_lack_of_rights(&refusal) => {
+                Err(refusal) if at + 1 < places.len() && kind.namespaced && is_forbidden(&refusal) => {
                     failures.push(ReadFailure::list(kind, place, &refusal));
                     narrower.push(kind);
                 }

@@ -94,7 +94,7 @@ fn complete(
     warn: Warn<'_>,
 ) -> Result<ClusterState, Error> {
     let Overlay { on_top, catalogs, catalog_namespace } = *overlay;
-    for files::Given { mut object, place, .. } in files::read(on_top)? {
+    for files::InputObject { mut object, place, .. } in files::read(on_top)? {
         seen.place(&mut object);
         seen.served.add_object(&object);
         seen.on_top.push(ObjectRef::from_object(&object));
@@ -170,7 +170,7 @@ fn of_files(paths: &[PathBuf], namespace: Option<String>, warn: Warn<'_>) -> Res
         api: None,
     };
     gathered.discovery.iter().for_each(|list| seen.served.add_discovery(list));
-    for files::Given { mut object, place, .. } in gathered.given {
+    for files::InputObject { mut object, place, .. } in gathered.given {
         seen.place(&mut object);
         seen.places.insert(ObjectRef::from_object(&object), place);
         seen.served.add_object(&object);

@@ -20,7 +20,7 @@ const UNREADABLE: &str = "read";
 pub(crate) const STALE: &str = "the aggregated API does not answer";
 
 /// Returns whether a refusal is caused by missing permissions, and not by a failure of the API server.
-pub(super) fn is_lack_of_rights(refusal: &Status) -> bool {
+pub(super) fn is_forbidden(refusal: &Status) -> bool {
     matches!(refusal.code, 401 | 403)
 }
 
@@ -126,7 +126,7 @@ impl ReadFailure {
             resource,
             namespace: namespace.clone(),
             name: name.clone(),
-            forbidden: is_lack_of_rights(refusal),
+            forbidden: is_forbidden(refusal),
             message: refusal.message.clone(),
             code: refusal.code,
             is_namespaced: !namespace.is_empty(),
@@ -140,7 +140,7 @@ impl ReadFailure {
             resource: "the kinds that the API server serves".to_owned(),
             namespace: String::new(),
             name: String::new(),
-            forbidden: is_lack_of_rights(refusal),
+            forbidden: is_forbidden(refusal),
             message: refusal.message.clone(),
             code: refusal.code,
             is_namespaced: false,

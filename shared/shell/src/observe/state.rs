@@ -78,7 +78,7 @@ impl ClusterState {
     }
 
     /// Returns whether the object is in a requested namespace.
-    pub fn is_asked(&self, object: &Value) -> bool {
+    pub fn is_requested(&self, object: &Value) -> bool {
         self.namespace.as_deref().is_none_or(|namespace| namespace == object::namespace(object))
     }
 

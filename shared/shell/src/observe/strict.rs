@@ -13,13 +13,13 @@ use olm_core::yaml::Step;
 
 use super::Warn;
 use super::error::Error;
-use super::files::Given;
+use super::files::InputObject;
 
 /// Checks the fields of objects that belong together, with the CustomResourceDefinitions among them.
 ///
 /// # Errors
 /// Manifests have unknown fields. The error contains all of them.
-pub(crate) fn check(given: &[Given], strict: &mut Strict, warn: Warn<'_>) -> Result<(), Error> {
+pub(crate) fn check(given: &[InputObject], strict: &mut Strict, warn: Warn<'_>) -> Result<(), Error> {
     for given in given {
         strict.define(&given.object);
     }

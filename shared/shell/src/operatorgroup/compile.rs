@@ -237,7 +237,7 @@ impl Permissions<'_> {
         let subject = &self.known.subject;
         let (explainer, explanation) = explain::explainer(&mut place, subject, self.images, printer).await?;
         let found = explainer.installer(subject, account).map_err(|error| CliError::input(error.to_string()))?;
-        found.ok_or_else(|| untold(&explanation))
+        found.ok_or_else(|| permissions_unknown(&explanation))
     }
 
     /// Returns the permissions that the group and the operator lead to, as text.
@@ -247,7 +247,7 @@ impl Permissions<'_> {
         let mut place = Permissions { group: &group, ..*self }.place(&[]);
         let (_, explanation) = explain::explainer(&mut place, &self.known.subject, self.images, printer).await?;
         if !explanation.csvs.iter().any(|csv| csv.phase == "Succeeded") {
-            return Err(untold(&explanation));
+            return Err(permissions_unknown(&explanation));
         }
         let rbac = &explanation.rbac;
         let mut lines = vec![format!(
@@ -270,7 +270,7 @@ impl Permissions<'_> {
 }
 
 /// Returns the error if permissions cannot be determined.
-fn untold(explanation: &Explanation) -> CliError {
+fn permissions_unknown(explanation: &Explanation) -> CliError {
     let why = summary(explanation);
     CliError::input(format!(
         "the required permissions cannot be determined, because the operator would not be installed: {}",

@@ -24,8 +24,8 @@ use serde_json::{Value, json};
 
 use super::compile::{self, Answer, Made, PartialGroupRequest};
 use super::create_delete::{
-    ATTEMPTS, GROUPS, SETTLES, create_first, decides, label, names, read_failure, read_state, refuse, refused, settled,
-    tell, unlabelled,
+    ATTEMPTS, GROUPS, SETTLES, create_first, decides, label, names, print_objects, read_failure, read_state, refuse,
+    refused, settled, unlabelled,
 };
 use super::operator::Known;
 use crate::blocking::block_on;
@@ -40,7 +40,7 @@ use crate::observe::{ClusterState, ReadFailure, files};
 
 /// The group to create.
 #[derive(Clone, Debug)]
-pub enum Given {
+pub enum GroupInput {
     /// One from a manifest.
     Manifest(PathBuf),
     /// One to generate.
@@ -51,7 +51,7 @@ pub enum Given {
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The group.
-    pub given: Given,
+    pub given: GroupInput,
     /// Its namespace; if `None`, that of the manifest, or of the context.
     pub namespace: Option<String>,
     /// The namespace for it if another generated group is in the way; if `None`, one derived from the group, after a
@@ -125,7 +125,7 @@ async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
         let state = state(options, &requested, printer).await?;
         let (group, with_namespace) = match decide(&state, &requested, options.other_namespace.as_deref())? {
             Decided::There(group) => {
-                tell(&options.output, vec![group.clone()], "unchanged", printer)?;
+                print_objects(&options.output, vec![group.clone()], "unchanged", printer)?;
                 let differing = create_delete::differing(&group, &requested.group);
                 if !differing.is_empty() {
                     printer.warn(format_args!(
@@ -171,7 +171,12 @@ async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
         warn(&state, &group, requested.operator.as_ref(), printer);
         if let Some(made) = make(&state, options, group, with_namespace, printer).await? {
             let created = format!("created{}", options.dry_run.note());
-            tell(&options.output, only_the_group(made, &options.output, &created, printer), &created, printer)?;
+            print_objects(
+                &options.output,
+                only_the_group(made, &options.output, &created, printer),
+                &created,
+                printer,
+            )?;
             return Ok(Outcome::Done);
         }
     }
@@ -217,8 +222,8 @@ async fn requested(
     printer: &mut Printer,
 ) -> Result<Result<RequestedGroup, (String, Refused)>, CliError> {
     let request = match &options.given {
-        Given::Manifest(file) => return written(file, options).await.map(Ok),
-        Given::Request(request) => PartialGroupRequest { namespace: options.namespace.clone(), ..request.clone() },
+        GroupInput::Manifest(file) => return written(file, options).await.map(Ok),
+        GroupInput::Request(request) => PartialGroupRequest { namespace: options.namespace.clone(), ..request.clone() },
     };
     let Made { compiled, operator, .. } =
         match compile::make(&request, &options.source, &options.images, printer).await? {

@@ -80,7 +80,7 @@ pub(super) fn unlabelled() -> String {
 }
 
 /// Prints what was done to objects, or the objects in a format.
-pub(super) fn tell(
+pub(super) fn print_objects(
     output: &Output,
     mut objects: Vec<Value>,
     what: &str,

@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 
 use super::compile::{self, namespace};
 use super::create_delete::{
-    ATTEMPTS, CSVS, GROUPS, create_first, label, names, read_failure, read_state, refuse, refused, tell, unlabelled,
+    ATTEMPTS, CSVS, GROUPS, create_first, label, names, print_objects, read_failure, read_state, refuse, refused,
+    unlabelled,
 };
 use crate::blocking::block_on;
 use crate::cli::flags::{DryRun, SourceFlags};
@@ -103,7 +104,7 @@ async fn remove(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
         }
         let deleted = format!("deleted{}", options.dry_run.note());
         let (DryRun::None | DryRun::Server, Some(api)) = (options.dry_run, state.api()) else {
-            tell(&options.output, vec![group], &deleted, printer)?;
+            print_objects(&options.output, vec![group], &deleted, printer)?;
             return Ok(Outcome::Done);
         };
         let dry_run = options.dry_run == DryRun::Server;
@@ -121,7 +122,7 @@ async fn remove(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
         if !dry_run && let Some(outcome) = given_back(api, &group, options, printer).await? {
             return Ok(outcome);
         }
-        tell(&options.output, vec![group], &deleted, printer)?;
+        print_objects(&options.output, vec![group], &deleted, printer)?;
         let finalizers = left.iter().flat_map(|left| object::list(left, &["metadata", "finalizers"]));
         let finalizers: Vec<&str> = finalizers.filter_map(Value::as_str).collect();
         if !finalizers.is_empty() {

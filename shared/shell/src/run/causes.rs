@@ -63,12 +63,12 @@ impl Causes {
 
     /// Returns whether a reason of the key contains the message.
     pub(super) fn contain(&self, key: &Key, message: &str) -> bool {
-        self.of(key).any(|reason| reason.cause().contains(message))
+        self.reasons_of(key).any(|reason| reason.cause().contains(message))
     }
 
     /// Returns whether the key is waiting or blocked.
     pub(super) fn are_open(&self, key: &Key) -> bool {
-        self.of(key).any(|reason| reason.severity() > Severity::Settled)
+        self.reasons_of(key).any(|reason| reason.severity() > Severity::Settled)
     }
 
     /// Returns whether any key is waiting.
@@ -76,7 +76,7 @@ impl Causes {
         self.all().any(|(reason, _)| reason.severity() == Severity::Waiting)
     }
 
-    fn of(&self, key: &Key) -> impl Iterator<Item = &Reason> {
+    fn reasons_of(&self, key: &Key) -> impl Iterator<Item = &Reason> {
         self.standing.get(key).into_iter().flatten().map(|(reason, _)| reason)
     }
 

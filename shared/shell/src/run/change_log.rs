@@ -104,7 +104,7 @@ impl ChangeLog {
 
     /// Records an existing object without reporting it.
     pub(super) fn add_existing(&mut self, object: &Value) {
-        let reported = Reported::of(object);
+        let reported = Reported::from_object(object);
         if reported != Reported::default() {
             self.last.insert(ObjectRef::from_object(object), reported);
         }
@@ -148,11 +148,11 @@ impl ChangeLog {
             }
             let (changes, new) = match change {
                 WatchEvent::Added(new) => {
-                    let new = Reported::of(&new);
+                    let new = Reported::from_object(&new);
                     ([Some(Change::Created), new.state.clone().map(Change::Is)], new)
                 }
                 WatchEvent::Modified(new) => {
-                    let new = Reported::of(&new);
+                    let new = Reported::from_object(&new);
                     let nothing = Reported::default();
                     let old = self.last.get(&target).unwrap_or(&nothing);
                     ([new.since(old).map(Change::Is), None], new)
@@ -348,7 +348,7 @@ impl Entry {
             let named = if alike.len() > MANY { FEW } else { alike.len() };
             texts.extend(alike[..named].iter().flat_map(|line| line.words(&self.cause, only)));
             if let Some(Line { gvk, change, .. }) = alike.get(named) {
-                texts.push(change.of(&format!("{} more of kind {}", alike.len() - named, gvk.kind)));
+                texts.push(change.describe(&format!("{} more of kind {}", alike.len() - named, gvk.kind)));
             }
         }
         texts
@@ -371,16 +371,16 @@ impl Line {
             return vec![words.clone()];
         }
         if namespaces.len() > FEW {
-            return vec![change.of(&format!("{} {name} in {} namespaces", gvk.kind, namespaces.len()))];
+            return vec![change.describe(&format!("{} {name} in {} namespaces", gvk.kind, namespaces.len()))];
         }
         let objects = namespaces.iter().map(|namespace| format!("{} {}", gvk.kind, path(namespace, name, only)));
-        objects.map(|object| change.of(&object)).collect()
+        objects.map(|object| change.describe(&object)).collect()
     }
 }
 
 impl Change {
     /// Returns the change as text.
-    fn of(&self, object: &str) -> String {
+    fn describe(&self, object: &str) -> String {
         match self {
             Self::Created => format!("created {object}"),
             Self::Deleted => format!("deleted {object}"),
@@ -451,7 +451,7 @@ fn state(object: &Value) -> Option<String> {
 }
 
 impl Reported {
-    fn of(object: &Value) -> Self {
+    fn from_object(object: &Value) -> Self {
         let has_spec = ["InstallPlan", "Subscription", "CatalogSource"].contains(&object::text(object, &["kind"]));
         let spec = if has_spec { object::at(object, &["spec"]).clone() } else { Value::Null };
         Self { deleting: object::is_deleting(object), state: state(object), spec }

@@ -85,7 +85,7 @@ impl Script {
     }
 
     /// Returns the objects that a step applies.
-    pub(super) fn objects(&self, step: &Step) -> Result<Vec<files::Given>, CliError> {
+    pub(super) fn objects(&self, step: &Step) -> Result<Vec<files::InputObject>, CliError> {
         let files: Vec<PathBuf> = step
             .apply
             .iter()

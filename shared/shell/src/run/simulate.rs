@@ -169,7 +169,7 @@ fn bundle_at(path: &str) -> Result<Unpacked, CliError> {
 /// Applies objects as kubectl does: with strict field validation, and the default namespace of the options. Reports all refusals.
 fn apply(
     simulation: &mut Simulation,
-    given: Vec<files::Given>,
+    given: Vec<files::InputObject>,
     options: &Options,
     printer: &mut Printer,
 ) -> Result<(), CliError> {
@@ -178,7 +178,7 @@ fn apply(
     let mut namespaces: BTreeSet<String> =
         simulation.api().list("", "Namespace", None).map(|n| object::name(n).to_owned()).collect();
     let mut refusals = Vec::new();
-    for files::Given { mut object, place, .. } in given {
+    for files::InputObject { mut object, place, .. } in given {
         let gvk = object::gvk(&object);
         if object::namespace(&object).is_empty() && kinds.is_namespaced(&gvk) == Some(true) {
             let namespace = options.objects_namespace.clone();

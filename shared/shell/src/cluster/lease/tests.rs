@@ -319,7 +319,7 @@ async fn every_write_checks_the_permit_and_ends_with_it() {
         }
     });
     let api = Api::new(kube::Client::new(service, "default")).with_permit(&permit);
-    api.know(Resource::from(&kinds::CONFIG_MAP)).await;
+    api.register(Resource::from(&kinds::CONFIG_MAP)).await;
     let of = |namespace: &str| json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "rose", "namespace": namespace } });
 
     until.send_replace(Some(clock.now().after(DURATION)));

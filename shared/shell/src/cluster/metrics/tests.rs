@@ -64,7 +64,7 @@ fn all() -> Metrics {
         subscriptions: vec![SubscriptionState::from_object(&subscription("garden", "stable"))],
         catalog_sources: vec![catalog("down", false), catalog("main", true)],
     };
-    metrics.counts().know(objects);
+    metrics.counts().register(objects);
     metrics
 }
 
@@ -148,7 +148,7 @@ async fn metrics_have_olms_names_labels_and_types() {
 #[tokio::test]
 async fn series_are_removed_with_their_objects_and_labels() {
     let metrics = all();
-    metrics.counts().know(Objects { catalog_sources: vec![catalog("down", true)], ..Objects::default() });
+    metrics.counts().register(Objects { catalog_sources: vec![catalog("down", true)], ..Objects::default() });
     let text = metrics.text().await;
     for name in ["csv_succeeded", "csv_abnormal", "subscription_sync_total"] {
         assert_eq!(lines(&text, name), [""; 0], "{text}");
@@ -166,7 +166,7 @@ async fn series_are_removed_with_their_objects_and_labels() {
     for namespace in ["garden", "field", "garden"] {
         plan(&metrics, &world, namespace, None);
     }
-    metrics.counts().know(olm_core::metrics::objects(&Reader::new(&world)));
+    metrics.counts().register(olm_core::metrics::objects(&Reader::new(&world)));
     let text = metrics.text().await;
     let beta = r#"subscription_sync_total{name="rose",installed="",channel="beta",package="rose",approval="Manual"} 3"#;
     assert_eq!(lines(&text, "subscription_sync_total"), [beta]);

@@ -244,7 +244,7 @@ async fn subjects(asked: &Asked, state: &ClusterState, images: &image::Options) 
         Asked::Plans(names) if names.is_empty() => {
             let world = Reader::new(&state.world);
             let waits = |plan: &&Value| summary::waits_for_approval(plan) || summary::waits_for_execution(plan);
-            let plans = world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| state.is_asked(plan));
+            let plans = world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| state.is_requested(plan));
             let subject = |plan: &Value| Subject::Plan {
                 namespace: object::namespace(plan).to_owned(),
                 name: object::name(plan).to_owned(),
