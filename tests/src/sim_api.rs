@@ -4,8 +4,8 @@
 //!   kubectl-olm-… ── http, no credentials ──▶ SimApi ──▶ Simulation, as a user: its clock and its controllers are stopped
 //! ```
 //!
-//! *Assumptions*: a single user with all permissions. Lists are not paginated, and a watch returns the writes made while this
-//! server runs.
+//! *Assumptions*: a single user with all permissions, or with none. Lists are not paginated, and a watch returns the writes made
+//! while this server runs.
 
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
@@ -52,6 +52,8 @@ pub struct SimApi {
 
 struct Cluster {
     simulation: Mutex<Simulation>,
+    /// Whether requests for objects are refused. Discovery is not.
+    is_forbidden: bool,
     /// Notifies watches of writes.
     written: watch::Sender<()>,
 }
@@ -68,6 +70,18 @@ impl SimApi {
     /// # Errors
     /// There is no free port, or the kubeconfig cannot be written.
     pub fn start(simulation: Simulation) -> Result<Self> {
+        Self::serve(simulation, false)
+    }
+
+    /// Serves a simulated cluster to a user who has no permissions, and can only read its version and what it serves.
+    ///
+    /// # Errors
+    /// As for [`Self::start`].
+    pub fn start_without_permissions(simulation: Simulation) -> Result<Self> {
+        Self::serve(simulation, true)
+    }
+
+    fn serve(simulation: Simulation, is_forbidden: bool) -> Result<Self> {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))?;
         let folder = tempfile::tempdir()?;
@@ -78,7 +92,8 @@ impl SimApi {
             "users": [{"name": "sim", "user": {}}],
         });
         std::fs::write(folder.path().join("kubeconfig"), kubeconfig.to_string())?;
-        let cluster = Arc::new(Cluster { simulation: Mutex::new(simulation), written: watch::Sender::new(()) });
+        let cluster =
+            Arc::new(Cluster { simulation: Mutex::new(simulation), is_forbidden, written: watch::Sender::new(()) });
         let served = Arc::clone(&cluster);
         runtime.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -199,6 +214,19 @@ fn unknown() -> Status {
     Status::new(404, "NotFound", "the server could not find the requested resource")
 }
 
+/// Returns the refusal of a request without permission, as the API server words it.
+fn forbidden(call: &Call, group: &str) -> Status {
+    let Call { verb, resource, namespace, name, .. } = call;
+    let qualified = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
+    let object = if name.is_empty() { qualified } else { format!("{qualified} {name:?}") };
+    let place = match namespace.as_str() {
+        "" => "at the cluster scope".to_owned(),
+        namespace => format!("in the namespace {namespace:?}"),
+    };
+    let what = format!("cannot {verb} resource {resource:?} in API group {group:?} {place}");
+    Status::new(403, "Forbidden", format!("{object} is forbidden: User \"sim\" {what}"))
+}
+
 fn bad_request(error: impl ToString) -> Status {
     Status::new(400, "BadRequest", error.to_string())
 }
@@ -239,6 +267,9 @@ impl Asked {
             return Ok(Answer::from(&self.discovery(simulation.api())?));
         }
         let (group, version) = &self.of;
+        if cluster.is_forbidden {
+            return Err(forbidden(&self.call, group));
+        }
         let kind = simulation.api().kind_by_plural(group, &self.call.resource).cloned().ok_or_else(unknown)?;
         if !kind.versions.iter().any(|served| served.served && served.name == *version) {
             return Err(unknown());
@@ -267,6 +298,16 @@ impl Asked {
                 let mut version: Value = unsaid.into_iter().map(|field| (field.to_owned(), json!(""))).collect();
                 version["gitVersion"] = SERVER_VERSION.into();
                 Ok(version)
+            }
+            ["api"] if !self.accept.contains(AGGREGATED) => Ok(json!({"kind": "APIVersions", "versions": ["v1"]})),
+            ["apis"] if !self.accept.contains(AGGREGATED) => {
+                let kinds: Vec<&ResourceKind> = api.kinds().collect();
+                let mut groups: Vec<&str> = kinds.iter().map(|kind| kind.group.as_str()).collect();
+                groups.retain(|group| !group.is_empty());
+                groups.sort_unstable();
+                groups.dedup();
+                let groups: Vec<Value> = groups.into_iter().map(|group| versions_of(group, &kinds)).collect();
+                Ok(json!({"apiVersion": "v1", "kind": "APIGroupList", "groups": groups}))
             }
             [root @ ("api" | "apis")] => {
                 let kinds: Vec<&ResourceKind> =
@@ -300,15 +341,30 @@ impl Asked {
 /// The verbs of every kind.
 const VERBS: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];
 
+/// What a client accepts that reads aggregated discovery.
+const AGGREGATED: &str = "APIGroupDiscoveryList";
+
+/// Returns the served versions of a group.
+fn served_versions<'k>(group: &str, kinds: &[&'k ResourceKind]) -> Vec<&'k str> {
+    let of_group = kinds.iter().filter(|kind| kind.group == group);
+    let served = of_group.flat_map(|kind| kind.versions.iter().filter(|version| version.served));
+    let mut versions: Vec<&str> = served.map(|version| version.name.as_str()).collect();
+    versions.sort_unstable();
+    versions.dedup();
+    versions
+}
+
+/// Returns a group of an `APIGroupList`.
+fn versions_of(group: &str, kinds: &[&ResourceKind]) -> Value {
+    let version = |name: &str| json!({"groupVersion": format!("{group}/{name}"), "version": name});
+    let versions: Vec<Value> = served_versions(group, kinds).into_iter().map(version).collect();
+    json!({"name": group, "preferredVersion": versions.first(), "versions": versions})
+}
+
 /// Returns a group of aggregated discovery, with all its versions.
 fn described(group: &str, kinds: &[&ResourceKind]) -> Value {
     let of_group = || kinds.iter().filter(|kind| kind.group == group);
-    let mut versions: Vec<&str> = of_group()
-        .flat_map(|kind| kind.versions.iter().filter(|version| version.served).map(|version| version.name.as_str()))
-        .collect();
-    versions.sort_unstable();
-    versions.dedup();
-    let versions = versions.into_iter().map(|version| {
+    let versions = served_versions(group, kinds).into_iter().map(|version| {
         let served = of_group().filter(|kind| kind.versions.iter().any(|v| v.served && v.name == version));
         let resources: Vec<Value> = served
             .map(|kind| {

@@ -5,6 +5,7 @@
 mod completion;
 mod documented;
 mod lists;
+mod refusals;
 mod silence;
 
 use std::fs;

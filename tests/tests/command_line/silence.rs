@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use crate::lists::{help, sub_commands};
 use crate::{Home, PROGRAMS, captured, kubeconfig};
 
-/// A command line of each command that connects to an API server. `DIR` is a catalog, `PORT` a free port.
-const COMMANDS: [(&str, &str); 31] = [
+/// A command line of each command that connects to an API server. `DIR` is a catalog.
+pub(crate) const COMMANDS: [(&str, &str); 31] = [
     ("kubectl-olm-bundle", "synthesize DIR --insecure-skip-tls-verify"),
     ("kubectl-olm-bundle", "unpack example.com/tea:1 --pull-secret tea"),
     ("kubectl-olm", "install --crds-only"),
@@ -51,9 +51,10 @@ const COMMANDS: [(&str, &str); 31] = [
 const LATE: [(&str, &str); 2] = [("kubectl-olm-bundle", "build"), ("kubectl-olm-bundle", "push")];
 
 /// Command lines without a subcommand.
-const OTHERS: [(&str, &str); 2] = [("kubectl-olm-run", "--audit --once"), ("kubectl-olm-run", "--install-crds")];
+pub(crate) const OTHERS: [(&str, &str); 2] =
+    [("kubectl-olm-run", "--audit --once"), ("kubectl-olm-run", "--install-crds")];
 
-fn command(home: &Home, config: &Path, program: &str, line: &str) -> Command {
+pub(crate) fn command(home: &Home, config: &Path, program: &str, line: &str) -> Command {
     let mut command = home.command(program);
     let catalog = home.path("catalog");
     let words = line.split(' ').map(|word| word.replace("DIR", &catalog.display().to_string()));
@@ -61,7 +62,7 @@ fn command(home: &Home, config: &Path, program: &str, line: &str) -> Command {
     command
 }
 
-fn home() -> Home {
+pub(crate) fn home() -> Home {
     let home = Home::new();
     fs::create_dir(home.path("catalog")).unwrap();
     let package = r#"{"schema": "olm.package", "name": "tea", "defaultChannel": "a"}

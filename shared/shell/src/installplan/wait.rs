@@ -295,7 +295,11 @@ impl Waiting<'_> {
                 self.trouble = None;
                 Ok(Some(Found(object)))
             }
-            Err(refusal) if follow::lasts(&refusal) => Err(lookup::refused(&refusal, "watch", plural, self.namespace)),
+            Err(refusal) if follow::lasts(&refusal) => {
+                // A watch begins with a list.
+                let verb = if self.looked && self.trouble.is_none() { "watch" } else { "list" };
+                Err(lookup::refused(&refusal, verb, plural, self.namespace))
+            }
             Err(refusal) => {
                 self.looked = true;
                 if self.trouble.as_ref() != Some(&refusal.message) {

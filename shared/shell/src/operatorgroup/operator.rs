@@ -13,7 +13,7 @@ use crate::cli::source::read_catalogs;
 use crate::cli::{CliError, ErrorKind, Printer, errors};
 use crate::image::{self, Location};
 use crate::installplan::explain;
-use crate::observe::ClusterState;
+use crate::observe::{ClusterState, ReadFailure};
 use crate::registry;
 
 /// Selects an operator.
@@ -69,7 +69,7 @@ impl Operator {
                 let found = offers(&catalogs, &namespace)
                     .find_map(|catalog| Some((catalog, best(catalog.package(&package)?, range.as_ref())?)));
                 let Some((catalog, entry)) = found else {
-                    return Err(not_offered(wanted, &catalogs, state));
+                    return Err(not_offered(wanted, &namespace, &catalogs, state));
                 };
                 let content = content(catalog, entry, images).await?;
                 let read = |json: &str| {
@@ -113,7 +113,19 @@ pub(crate) async fn content(
     }
 }
 
-fn not_offered(wanted: &str, catalogs: &BTreeMap<(String, String), Arc<Snapshot>>, state: &ClusterState) -> CliError {
+fn not_offered(
+    wanted: &str,
+    namespace: &str,
+    catalogs: &BTreeMap<(String, String), Arc<Snapshot>>,
+    state: &ClusterState,
+) -> CliError {
+    let of_catalogs = |failure: &&ReadFailure| failure.is_of_catalogs() && failure.covers(namespace);
+    // Without any catalog the package is unknown, not missing.
+    if let Some(failure) = state.read_failures.iter().find(of_catalogs)
+        && catalogs.is_empty()
+    {
+        return failure.into();
+    }
     let names: Vec<String> = catalogs.keys().map(|(namespace, name)| format!("{namespace}/{name}")).collect();
     let known = match &names[..] {
         [] => "there are no catalogs".to_owned(),

@@ -255,7 +255,7 @@ pub(super) async fn connect(options: &Options) -> Result<(Api, String), CliError
     let Connection { api, server, .. } = connection(&options.cluster).await?;
     match api.version().await {
         Ok(_) => Ok((api, server)),
-        Err(refusal) => Err(CliError::from(RequestError::of_cluster("get", "/version", refusal)).at(server)),
+        Err(refusal) => Err(RequestError::of_cluster("get", "/version", refusal).into()),
     }
 }
 
