@@ -1,4 +1,5 @@
-//! Descriptions in the generated CustomResourceDefinitions, which `kubectl explain` and `kubectl get` print for OLM's kinds.
+//! Descriptions in the generated CustomResourceDefinitions, which `kubectl explain` and `kubectl get` print for OLM's kinds, and in
+//! the schemas of machine-readable output.
 
 use std::path::Path;
 
@@ -24,6 +25,9 @@ const OF_KUBERNETES: [&str; 10] = [
 
 /// The API server adds the descriptions of these fields.
 const OF_EVERY_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// These fields of printed documents are constants.
+const OF_EVERY_DOCUMENT: [&str; 2] = ["apiVersion", "kind"];
 
 /// Shorter descriptions add nothing to the field's name.
 const FEWEST_WORDS: usize = 4;
@@ -51,6 +55,40 @@ pub fn poor(file: &Path, crds: &[Value]) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Returns the types, fields and values of the published schemas without a useful description, by the kind of the document.
+pub fn poor_output(schemas: &[(String, Value)]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (kind, schema) in schemas {
+        let file = format!("shared/docs/schemas/{kind}.json");
+        let mut check = |what: &str, described: &Value| {
+            if let Some(fault) = fault(described["description"].as_str()) {
+                findings.push(Finding::new(
+                    &file,
+                    0,
+                    format!("{what}: {fault}: improve the comment of its type or field"),
+                ));
+            }
+        };
+        check_type(kind, schema, &OF_EVERY_DOCUMENT, &mut check);
+        for (name, defined) in schema["$defs"].as_object().into_iter().flatten() {
+            check_type(name, defined, &[], &mut check);
+        }
+    }
+    findings
+}
+
+fn check_type(name: &str, schema: &Value, without: &[&str], check: &mut impl FnMut(&str, &Value)) {
+    check(name, schema);
+    for value in schema["oneOf"].as_array().into_iter().flatten().filter(|value| value["const"].is_string()) {
+        check(&format!("{name}, value {}", value["const"]), value);
+    }
+    for (field, described) in schema["properties"].as_object().into_iter().flatten() {
+        if !without.contains(&field.as_str()) {
+            check(&format!("{name}.{field}"), described);
+        }
+    }
 }
 
 /// Visits the fields below a schema, with their paths as `kubectl explain` accepts them.

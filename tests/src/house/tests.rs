@@ -198,6 +198,33 @@ fn refused_words_are_found_in_comments_and_markdown() {
 
 #[test]
 fn poor_descriptions_are_found() {
+#[test]
+fn refused_words_are_found_in_messages() {
+    let text = r#"fn f() { g(format!("nothing was told {}", 1), "told", "as wanted by {told}", "as {wanted} by it") }
+        #[cfg(test)] mod tests { const TEXT: &str = "as it was told"; }"#;
+    let sources = parse([Ok(("a.rs".into(), text.to_owned()))]).unwrap();
+    let found = vocabulary::dialect_of_strings(&sources).unwrap();
+    let found: Vec<_> = found.iter().map(|finding| finding.what.split(':').next().unwrap_or_default()).collect();
+    assert_eq!(found, ["\"told\"", "\"wanted\""]);
+}
+
+#[test]
+fn fields_of_output_without_a_description_are_found() {
+    let schema = serde_json::json!({
+        "description": "The roses of a garden.",
+        "properties": {
+            "apiVersion": {}, "kind": {},
+            "colour": { "description": "The colour of the rose." },
+            "size": { "description": "Size" },
+            "leaf": { "$ref": "#/$defs/Leaf" },
+        },
+        "$defs": { "Leaf": { "properties": { "kind": {} }, "oneOf": [{ "const": "green" }] } },
+    });
+    let found = descriptions::poor_output(&[("Garden".to_owned(), schema)]);
+    let fields: Vec<_> = found.iter().map(|finding| finding.what.split(": ").next().unwrap_or_default()).collect();
+    assert_eq!(fields, ["Garden.leaf", "Garden.size", "Leaf", "Leaf, value \"green\"", "Leaf.kind"]);
+}
+
     let described = |description: &str| serde_json::json!({ "type": "string", "description": description });
     let crd = |field: serde_json::Value, column: &str| {
         let mut schema = described("A kind of its own.");

@@ -118,6 +118,11 @@ fn fields_of_olms_kinds_are_described() {
 }
 
 #[test]
+fn fields_of_output_are_described() {
+    holds(&descriptions::poor_output(&documents::schemas()));
+}
+
+#[test]
 fn generated_files_are_fresh() {
     let mut files = krew::manifests().unwrap();
     assert!(!files.is_empty());

@@ -11,9 +11,9 @@ use serde_json::{Map, Value, json};
 pub struct Gvk {
     /// API group, empty for the core group.
     pub group: String,
-    /// API version, `v1`.
+    /// API version, for example `v1`.
     pub version: String,
-    /// Kind, `Deployment`.
+    /// Kind, for example `Deployment`.
     pub kind: String,
 }
 

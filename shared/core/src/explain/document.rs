@@ -101,11 +101,11 @@ pub struct DryRunRefusal {
     pub gvk: Gvk,
     /// Namespace; empty for a cluster-scoped object.
     pub namespace: String,
-    /// Name.
+    /// Name of the object.
     pub name: String,
     /// HTTP status code; 0 if there was no response.
     pub code: u16,
-    /// Reason of the status: `Invalid`, `Forbidden`, …
+    /// Reason of the status: `Invalid`, `Forbidden` or another one of the API server.
     pub reason: String,
     /// Message of the status.
     pub message: String,
@@ -124,13 +124,13 @@ pub struct DryRunGap {
     pub gvk: Gvk,
     /// Namespace; empty for a cluster-scoped object.
     pub namespace: String,
-    /// Name.
+    /// Name of the object.
     pub name: String,
     /// Why there is no result.
     pub message: String,
 }
 
-/// The InstallPlan.
+/// The InstallPlan and its state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
@@ -235,7 +235,7 @@ pub struct Csv {
     pub from: Option<String>,
     /// Version of the new ClusterServiceVersion; `null` if the operator is removed.
     pub to: Option<String>,
-    /// The change.
+    /// The change of the ClusterServiceVersion.
     pub change: CsvChange,
     /// The Subscriptions whose `currentCSV` it is.
     pub subscriptions: Vec<String>,
@@ -256,7 +256,7 @@ pub struct Csv {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum CsvChange {
-    /// A new operator.
+    /// Installed as a new operator.
     #[default]
     Install,
     /// Replaces an older version.
@@ -265,7 +265,7 @@ pub enum CsvChange {
     Downgrade,
     /// Removed without a replacement.
     Remove,
-    /// Already installed.
+    /// Not changed: it is installed already.
     None,
 }
 
@@ -278,9 +278,9 @@ pub struct Object {
     pub gvk: Gvk,
     /// Namespace; empty for a cluster-scoped object.
     pub namespace: String,
-    /// Name.
+    /// Name of the object.
     pub name: String,
-    /// The change.
+    /// The change of the object.
     pub change: Change,
     /// What makes the change.
     pub by: By,
@@ -303,11 +303,11 @@ pub struct Object {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
-    /// Created.
+    /// Created by the plan.
     Create,
-    /// Changed.
+    /// Changed by the plan.
     Update,
-    /// Deleted.
+    /// Deleted by the plan.
     Delete,
     /// No change: the object already matches the step.
     #[default]
@@ -333,7 +333,7 @@ pub enum By {
     GarbageCollection,
 }
 
-/// Changes of permissions.
+/// The changes of permissions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rbac {
@@ -451,9 +451,9 @@ impl Escalation {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Crd {
-    /// Name.
+    /// Name of the CustomResourceDefinition.
     pub name: String,
-    /// The change.
+    /// The change of the CustomResourceDefinition.
     pub change: Change,
     /// Whether all existing custom resources are valid under the new schema, keep all their fields, and stay readable.
     pub safe: bool,
@@ -513,15 +513,15 @@ pub struct Images {
     pub by_tag: Vec<String>,
 }
 
-/// A webhook.
+/// A webhook of the operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Webhook {
-    /// Name.
+    /// Name of the webhook.
     pub name: String,
     /// `ValidatingAdmissionWebhook`, `MutatingAdmissionWebhook` or `ConversionWebhook`.
     pub r#type: String,
-    /// The change.
+    /// The change of the webhook.
     pub change: Change,
     /// The ClusterServiceVersion that defines it.
     pub csv: String,
@@ -539,7 +539,7 @@ pub struct Optional {
     /// API group, version and kind.
     #[serde(flatten)]
     pub gvk: Gvk,
-    /// Name.
+    /// Name of the object.
     pub name: String,
     /// The ClusterServiceVersion whose bundle contains it.
     pub csv: String,

@@ -24,7 +24,7 @@ pub struct AuditEvent {
     /// The controller that would act, and its object: `CONTROLLER NAMESPACE/NAME`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// The verb of the request: `create`, `update`, `patch`, `delete`, …
+    /// The verb of the request, for example `create`, `update`, `patch` or `delete`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verb: Option<String>,
     /// The object of the request.
@@ -62,13 +62,13 @@ pub enum AuditType {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditObject {
-    /// Its `apiVersion`.
+    /// Group and version of the object.
     pub api_version: String,
-    /// Its kind.
+    /// Kind of the object.
     pub kind: String,
-    /// Its namespace; empty if it has none.
+    /// Namespace of the object; empty if it is cluster-scoped.
     pub namespace: String,
-    /// Its name.
+    /// Name of the object.
     pub name: String,
 }
 

@@ -1,0 +1,258 @@
+//! Documents about OLM, operators and InstallPlans: version, status, operator list and install-plan.
+
+use olm_core::explain::Explanation;
+use olm_shell::installplan::policy::Tried;
+use serde_json::{Map, Value};
+
+use super::shared::Metadata;
+
+forms! {
+    /// The effects of an InstallPlan: install-plan explain.
+    InstallPlanExplanation {
+        #[schemars(flatten)] explanation: Explanation,
+        /// The results of the policies given with --if.
+        policies: Option<Vec<Tried>>,
+    }
+    /// The states of InstallPlans: install-plan list.
+    InstallPlanList {
+        /// The InstallPlans, in the order of the table.
+        items: Vec<InstallPlanState>,
+    }
+    /// The state of an InstallPlan.
+    InstallPlanState {
+        /// Metadata of the InstallPlan.
+        metadata: Metadata,
+        /// The generation of the plan in its namespace, from spec.generation.
+        generation: Option<i64>,
+        #[schemars(flatten)] standing: PlanSummary,
+        /// The Subscriptions that it was created for.
+        subscriptions: Vec<String>,
+        /// Why it is not complete, as text.
+        message: Option<String>,
+        /// How a user can resolve it.
+        hint: Option<String>,
+        /// How many of its steps are done.
+        steps: Steps,
+    }
+    /// The state of a plan, from its status.
+    PlanSummary {
+        /// The phase in its status; empty if it is not set.
+        phase: String,
+        /// How it is approved: Automatic or Manual.
+        approval: String,
+        /// Whether it is approved, from spec.approved.
+        approved: bool,
+        /// The ClusterServiceVersions that it installs, and those that they replace.
+        csvs: Vec<Replacement>,
+        /// The next step, or the failed one.
+        step: Option<Step>,
+        /// The newer plan of the namespace, if there is one.
+        superseded_by: Option<String>,
+        /// Why it is not complete: the field `reason` contains the code, the other fields depend on it.
+        reason: Option<Map<String, Value>>,
+        /// Fields of its spec that OLM ignores.
+        ignored_edits: Option<Vec<String>>,
+    }
+    /// A ClusterServiceVersion that is installed, and the one that it replaces.
+    Replacement {
+        /// The replaced ClusterServiceVersion; absent for a new installation.
+        from: Option<String>,
+        /// The ClusterServiceVersion that is installed.
+        to: String,
+    }
+    /// A step of an InstallPlan: an object that it creates or updates.
+    Step {
+        /// Kind of the object.
+        kind: String,
+        /// Name of the object.
+        name: String,
+        /// The status of the step, for example NotPresent, Present or Created.
+        status: String,
+        /// The ClusterServiceVersion that requires the object.
+        resolving: String,
+    }
+    /// The number of completed steps.
+    Steps {
+        /// The number of completed steps.
+        done: u64,
+        /// The number of all steps.
+        all: u64,
+    }
+    /// A change that install-plan wait reports, one per line.
+    InstallPlanEvent {
+        /// When the change was observed, in RFC 3339.
+        time: String,
+        /// Namespace of the InstallPlan.
+        namespace: String,
+        /// Name of the InstallPlan; absent as long as the Subscription has none.
+        name: Option<String>,
+        /// The Subscription, as long as it has no plan.
+        subscription: Option<String>,
+        /// The phase in the status of the InstallPlan.
+        phase: Option<String>,
+        /// How the InstallPlan is approved: Automatic or Manual.
+        approval: Option<String>,
+        /// Whether the InstallPlan is approved.
+        approved: Option<bool>,
+        /// The ClusterServiceVersions that it installs, and those that they replace.
+        csvs: Option<Vec<Replacement>>,
+        /// How many of its steps are done.
+        steps: Option<Steps>,
+        /// The next step, or the failed one.
+        step: Option<Step>,
+        /// The newer plan of the namespace, if there is one.
+        superseded_by: Option<String>,
+        /// Why it is not complete: the field `reason` contains the code, the other fields depend on it.
+        reason: Option<Map<String, Value>>,
+        /// Fields of its spec that OLM ignores.
+        ignored_edits: Option<Vec<String>>,
+        /// The state of the InstallPlan or the Subscription as a sentence.
+        message: Option<String>,
+        /// Whether the awaited state was reached.
+        reached: Option<bool>,
+        /// Whether this is the last event.
+        r#final: Option<bool>,
+        /// Whether the InstallPlan was deleted, which ends the wait.
+        deleted: Option<bool>,
+        /// Whether the time limit ended the wait.
+        timed_out: Option<bool>,
+    }
+    /// The states of operators: operator list.
+    OperatorList {
+        /// The operators, in the order of the table.
+        items: Vec<OperatorState>,
+    }
+    /// The state of an operator.
+    OperatorState {
+        /// Metadata of the Subscription, or of the ClusterServiceVersion if there is none.
+        metadata: Metadata,
+        /// Whether there is a Subscription; otherwise the operator is a ClusterServiceVersion alone.
+        subscribed: bool,
+        /// The package of the Subscription.
+        package: Option<String>,
+        /// The channel of the Subscription; absent for the default channel.
+        channel: Option<String>,
+        /// The catalog of the Subscription, NAMESPACE/NAME.
+        catalog: Option<String>,
+        /// How InstallPlans are approved: Automatic or Manual.
+        approval: Option<String>,
+        /// The ClusterServiceVersion that is installed.
+        installed: Option<OperatorVersion>,
+        /// The version that is being installed, or that waits for approval.
+        next: Option<OperatorVersion>,
+        /// The InstallPlan of the Subscription.
+        install_plan: Option<String>,
+        /// One of Healthy, Upgradable, Progressing and Blocked.
+        health: String,
+        /// Why it is not healthy: the field `reason` contains the code, the other fields depend on it.
+        reason: Option<Map<String, Value>>,
+        /// The reason as a sentence.
+        message: Option<String>,
+        /// How a user can resolve it.
+        hint: Option<String>,
+        /// The command that solves or shows the problem.
+        command: Option<String>,
+    }
+    /// A ClusterServiceVersion of an operator.
+    OperatorVersion {
+        /// Name of the ClusterServiceVersion.
+        csv: String,
+        /// The version in its spec.
+        version: Option<String>,
+        /// The phase in its status.
+        phase: Option<String>,
+    }
+    /// The state of OLM itself, of catalogs and of operators: status.
+    OLMStatus {
+        /// What is installed: one installation, unless something is wrong.
+        installations: Vec<Installation>,
+        /// Held Leases of kubectl olm run.
+        leases: Vec<OLMLease>,
+        /// The objects of OLM.
+        objects: Vec<OLMObject>,
+        /// The CatalogSources of all namespaces.
+        catalogs: Vec<OLMObject>,
+        /// The operators, as operator list prints them.
+        operators: Vec<OperatorState>,
+    }
+    /// An installation of OLM.
+    Installation {
+        /// Which OLM it is: kubectl-olm or upstream.
+        distribution: String,
+        /// The version; absent if the objects do not state it.
+        version: Option<String>,
+        /// Namespace of the controllers.
+        namespace: String,
+        /// The names of the Deployments.
+        controllers: Vec<String>,
+    }
+    /// A held Lease of kubectl olm run.
+    OLMLease {
+        /// Namespace of the Lease.
+        namespace: String,
+        /// The process that holds the Lease: host, process id, and a number.
+        holder_identity: String,
+    }
+    /// An object of OLM or a CatalogSource, and its state.
+    OLMObject {
+        /// Group and version of the object.
+        api_version: String,
+        /// Kind of the object.
+        kind: String,
+        /// Namespace of the object; absent if it is cluster-scoped.
+        namespace: Option<String>,
+        /// Name of the object.
+        name: String,
+        /// One of Present, Absent, Changed (it differs from the manifest), Unhealthy and Deleting.
+        state: String,
+        /// Why it is in that state, if the state needs an explanation.
+        message: Option<String>,
+    }
+    /// The versions of the client and the server: version.
+    Version {
+        /// The version of this program.
+        client_version: Client,
+        /// What the server runs; absent with --client.
+        server_version: Option<Server>,
+    }
+    /// The version of this program.
+    Client {
+        /// Version of kubectl-olm, `v0.1.0`.
+        version: String,
+        /// The release of OLM whose behaviour it implements.
+        olm_version: String,
+        /// Operating system and architecture in Go's notation, `linux/amd64`.
+        platform: String,
+    }
+    /// What the server runs.
+    Server {
+        /// Version of the API server.
+        kubernetes_version: String,
+        /// Served versions of OLM's API group.
+        api_versions: Vec<String>,
+        /// Deployments of a real OLM; absent without permission to list them.
+        controllers: Option<Vec<Controller>>,
+        /// Held Leases of kubectl olm run; absent without permission to list them.
+        leases: Option<Vec<HeldLease>>,
+    }
+    /// A Deployment of a real OLM.
+    Controller {
+        /// Namespace of the Deployment.
+        namespace: String,
+        /// Name of the Deployment.
+        name: String,
+        /// Image of its first container.
+        image: String,
+    }
+    /// A held Lease of kubectl olm run.
+    HeldLease {
+        /// Namespace of the Lease.
+        namespace: String,
+        /// Name of the Lease.
+        name: String,
+        /// The process that holds the Lease: host, process id, and a number.
+        holder_identity: String,
+        /// When the process acquired the Lease, in RFC 3339.
+        acquire_time: Option<String>,
+    }
+}
