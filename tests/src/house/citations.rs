@@ -151,6 +151,9 @@ fn in_source(file: &Path, text: &str, citable: &Citable, patterns: &Patterns) ->
         if comment.contains('§') && !comment.contains("RFC") {
             faults.push((number, format!("cite a heading of {DOCUMENTS}, not the section of another document")));
         }
+        if comment.contains("(seed ") {
+            faults.push((number, format!("cite a heading of {DOCUMENTS}, not a document outside of this repository")));
+        }
         for word in comment.split_whitespace().filter(|word| !word.contains("://")) {
             for cited in patterns.document.find_iter(word).map(|found| found.as_str()) {
                 let fault = citable.fault(cited, &of_a_source(file, cited));

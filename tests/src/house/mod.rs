@@ -1,4 +1,4 @@
-//! The rules of this repository, as functions that return violations. `tests/house.rs` runs them.
+//! The rules of this repository, as functions that return violations. `tests/tests/house` runs them.
 //!
 //! ```text
 //!   sources     the files of the repository, and parsed Rust files

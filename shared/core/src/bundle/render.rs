@@ -101,7 +101,7 @@ impl Rendered {
     /// Returns the `olm.bundle` blob of the bundle, as opm renders it from that image; empty for a directory.
     ///
     /// The image of a `k8s+v1` bundle is only one of the related images: its objects are installed from the blob, so that an OLM that
-    /// cannot unpack the image installs it, too (seed "Indexes").
+    /// cannot unpack the image installs it, too (bundle-format.md#catalogs-and-clusters).
     pub fn blob(&self, image: &str) -> Value {
         let mut blob = blob(&self.name, &self.package, image, &self.properties, &self.related_images, &self.content);
         if self.is_plain {

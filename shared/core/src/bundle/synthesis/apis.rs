@@ -1,4 +1,4 @@
-//! Provided and required APIs, from CustomResourceDefinitions, APIServices and the operator's rules (seed "Inferrable").
+//! Provided and required APIs, from CustomResourceDefinitions, APIServices and the operator's rules (bundle-format.md#what-is-inferred).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -75,7 +75,7 @@ fn stability(version: &str) -> Option<(u8, u32, u32)> {
     Some((stage, major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Returns whether an API group counts as one that Kubernetes serves (seed "Inferrable").
+/// Returns whether an API group counts as one that Kubernetes serves (bundle-format.md#what-is-inferred).
 fn is_native(group: &str) -> bool {
     NATIVE_GROUPS.contains(&group) || group.ends_with(".k8s.io")
 }
@@ -220,7 +220,7 @@ struct Used<'a> {
     is_optional: bool,
 }
 
-/// Returns the resources of the rules, each once, in their order: optional only if every binding says so.
+/// Returns the resources of the rules, each once, in their order: optional only if every binding states it.
 fn used_resources<'a>(rules: &[BoundRule<'a>]) -> Vec<Used<'a>> {
     let mut used: Vec<Used<'a>> = Vec::new();
     let mut numbers: BTreeMap<(&str, &str), usize> = BTreeMap::new();

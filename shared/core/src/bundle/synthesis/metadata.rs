@@ -1,4 +1,4 @@
-//! What cannot be inferred from manifests: `metadata/olm.yaml`, and annotations of the manifests (seed "Non-Inferrable").
+//! What cannot be inferred from manifests: `metadata/olm.yaml`, and annotations of the manifests (bundle-format.md#metadataolmyaml).
 //!
 //! olm.yaml has the fields of a ClusterServiceVersion's `spec` under the same names, and its own: `name`, `annotations`, `apis`
 //! (descriptions and descriptors of provided APIs), `requiredAPIs` and `optionalAPIs`. Where an annotation states the same, olm.yaml applies.
@@ -16,7 +16,7 @@ use crate::yaml::{self, Document, Step, outline};
 pub const OLM_YAML: &str = "metadata/olm.yaml";
 /// What the annotations of manifests begin with that describe the bundle.
 pub(super) const ANNOTATION_PREFIX: &str = "operators.operatorframework.io.bundle.";
-/// The fields without which no bundle is built (seed "Required Manifests").
+/// The fields without which no bundle is built (bundle-format.md#metadataolmyaml).
 const REQUIRED: [(&str, &str); 4] = [
     ("name", "the name of the ClusterServiceVersion, as in rose.v1.0.0"),
     ("version", "the operator's version, as in 1.0.0"),

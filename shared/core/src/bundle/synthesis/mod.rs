@@ -135,7 +135,7 @@ impl<'a> Work<'a> {
 /// The format of the bundle that a ClusterServiceVersion is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// `k8s+v1`: required APIs must be known, so that wildcards in the operator's rules are errors (seed "Inferrable").
+    /// `k8s+v1`: required APIs must be known, so that wildcards in the operator's rules are errors (bundle-format.md#what-is-inferred).
     Plain,
     /// `registry+v1`, whose author states the required APIs: the same are warnings.
     Registry,
@@ -249,7 +249,7 @@ fn examples(work: &mut Work<'_>) {
         }
         let finding = Finding::new("custom-resource", words)
             .warning()
-            .hint("let the operator create it, or tell users to apply it after the installation");
+            .hint("let the operator create it, or instruct users to apply it after the installation");
         work.report(number, &["kind"], finding);
     }
     let annotations = object::map_mut(&mut work.csv, &["metadata", "annotations"]);

@@ -17,7 +17,7 @@ use crate::api::label_selector::LabelSelector;
 use crate::api::object::{self, at, list, text};
 use crate::finding::Finding;
 
-/// The annotation of a binding whose APIs the operator uses if they exist (seed "Inferrable").
+/// The annotation of a binding whose APIs the operator uses if they exist (bundle-format.md#what-is-inferred).
 pub(super) const DEPENDENCY: &str = "operators.operatorframework.io.bundle.dependency";
 /// The Role with which an extension API server reads the API server's trusted CAs, in [`KUBE_SYSTEM`].
 const AUTHENTICATION_READER: &str = "extension-apiserver-authentication-reader";

@@ -31,7 +31,7 @@ pub(super) struct ServedGroup {
     /// The API group and version.
     pub(super) group: String,
     pub(super) version: String,
-    /// The fields of its description that say where it is served.
+    /// The fields of its description that state where it is served.
     pub(super) endpoint: Map<String, Value>,
 }
 

@@ -536,7 +536,7 @@ subjects: [{{kind: ServiceAccount, name: rose{subject}}}]
         let synthesis = synthesis_of(&format!("{OPERATOR}{roles}{}", binding(kind, role, subject)));
         assert!(codes(&synthesis).iter().any(|code| code.starts_with("invalid-binding")), "{kind} {role}");
     }
-    // Without a namespace of the Deployment, the namespaces of the permissions say which one it is, if they agree.
+    // Without a namespace of the Deployment, the namespaces of the permissions state which one it is, if they agree.
     let operator = OPERATOR.replace(", namespace: garden", "");
     let synthesis = synthesis_of(&format!("{operator}{roles}{}", binding("RoleBinding", "Role", home)));
     assert!(codes(&synthesis).iter().any(|code| code.starts_with("ambiguous-namespace")));

@@ -196,7 +196,7 @@ fn accounts(work: &mut Work<'_>, workloads: &Workloads) {
             if !BOOKKEEPING.contains(&key) {
                 let finding = Finding::new("annotation-not-carried", format!("OLM does not set its annotation {key}"))
                     .warning()
-                    .hint("tell users to annotate the ServiceAccount after the installation, or remove it");
+                    .hint("instruct users to annotate the ServiceAccount after the installation, or remove it");
                 work.report(number, &["metadata", "annotations", key], finding);
             }
         }
