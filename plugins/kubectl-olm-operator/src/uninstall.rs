@@ -9,11 +9,11 @@ use olm_shell::operator::uninstall::{self, Options};
 
 /// Uninstall an operator.
 ///
-/// Prints what is deleted, what is kept and why, and prompts. Then deletes the Subscription, the custom resources (with
+/// Prints what is deleted, what is retained and why, and prompts. Then deletes the Subscription, the custom resources (with
 /// --delete-operands) while the operator can process their finalizers, the ClusterServiceVersion with everything that OLM
 /// created for it, and the CustomResourceDefinitions (with --delete-crds). CustomResourceDefinitions that other operators own
-/// or require are always kept, as are those that the operator itself only requires. A conversion webhook of a kept
-/// definition, which would fail without the operator, is replaced by the conversion None.
+/// or require are always retained, as are those that the operator itself only requires. A conversion webhook of a
+/// retained definition, which would fail without the operator, is replaced by the conversion None.
 ///
 /// Also removes operators that never ran, and works where no controllers run. Run again, the command continues where it
 /// ended. Exit codes: 0 nothing is left, 1 the prompt was declined or something is left, 2 error.

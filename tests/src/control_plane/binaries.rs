@@ -129,7 +129,7 @@ const MODULES: [Module; 3] = [
     },
 ];
 
-/// A folder that contains the wanted binaries.
+/// A folder that contains the required binaries.
 #[derive(Debug)]
 pub(super) struct Binaries {
     folder: PathBuf,

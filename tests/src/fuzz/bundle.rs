@@ -73,7 +73,7 @@ fn csv(csv: &Value) {
 }
 
 fn content(content: &BundleContent) {
-    // A catalog does not say of which type a bundle is.
+    // A catalog does not state of which type a bundle is.
     let content = &BundleContent { is_plain: false, ..content.clone() };
     assert_eq!(content.digest(), content.digest());
     let packed = catalog::Content::pack(content);

@@ -1,7 +1,7 @@
 //! Properties of all inputs from untrusted writers: one function for each kind of input.
 //!
 //! ```text
-//!   tests/fuzz            calls them with bytes that a fuzzer makes (cargo-fuzz, a nightly toolchain; its README says how)
+//!   tests/fuzz            calls them with bytes that a fuzzer makes (cargo-fuzz, a nightly toolchain; its README explains how)
 //!   tests/tests/fuzz   calls them with the inputs in tests/fuzz/corpus and tests/fuzz/regressions
 //! ```
 //!

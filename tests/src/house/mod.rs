@@ -6,11 +6,11 @@
 //!    ├ purity     no side effects in the core
 //!    ├ manifests  Cargo.toml: versions and lints are defined in the root, and nothing is unused
 //!    ├ words      forbidden text, and documentation of commands that do not exist
-//!    ├ vocabulary plain English in comments and Markdown
+//!    ├ vocabulary plain English in comments, messages and Markdown
 //!    ├ citations  cited documents, headings and files exist
 //!    ├ workflows  workflows are valid, and call files that exist
 //!    └ generated  generated files are up to date
-//!   descriptions  useful descriptions for `kubectl explain` of OLM's kinds
+//!   descriptions  useful descriptions for `kubectl explain` of OLM's kinds, and in the schemas of output
 //! ```
 
 pub mod citations;

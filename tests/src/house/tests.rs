@@ -184,20 +184,20 @@ fn refused_words_are_found_in_comments_and_markdown() {
         ("a.rs", "/// Nobody reads it.\n"),
         ("a.rs", concat!("fn f() {} /", "/ It makes no sense.\n")),
         ("a.md", "Somebody writes it.\n"),
+        ("a.md", "The file is not there, and all others are.\n"),
     ] {
         assert_eq!(found(file, text), 1, "{text}");
     }
     for (file, text) in [
         ("a.rs", "const NAME: &str = \"nobody\";\n"),
         ("a.md", "A user writes it.\n"),
+        ("a.rs", "/// Returns whether `wanted` is empty.\n"),
         ("CONTRIBUTING.md", "| user | somebody |\n"),
     ] {
         assert_eq!(found(file, text), 0, "{text}");
     }
 }
 
-#[test]
-fn poor_descriptions_are_found() {
 #[test]
 fn refused_words_are_found_in_messages() {
     let text = r#"fn f() { g(format!("nothing was told {}", 1), "told", "as wanted by {told}", "as {wanted} by it") }
@@ -225,6 +225,8 @@ fn fields_of_output_without_a_description_are_found() {
     assert_eq!(fields, ["Garden.leaf", "Garden.size", "Leaf", "Leaf, value \"green\"", "Leaf.kind"]);
 }
 
+#[test]
+fn poor_descriptions_are_found() {
     let described = |description: &str| serde_json::json!({ "type": "string", "description": description });
     let crd = |field: serde_json::Value, column: &str| {
         let mut schema = described("A kind of its own.");

@@ -50,7 +50,7 @@ pub enum What {
     EventExtra(Value),
     /// A state is missing in the golden's order.
     TransitionMissing(Value),
-    /// A problem of the whole step: a condition that was not reached, objects that kept changing, an additional step.
+    /// A problem of the whole step: a condition that was not reached, objects that changed without end, an additional step.
     Step(String),
 }
 

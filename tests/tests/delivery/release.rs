@@ -156,7 +156,7 @@ pub(crate) fn serve(folder: PathBuf) -> String {
                 Err(_) => ("404 Not Found", Vec::new()),
             };
             let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
-            // A client that has gone is its own problem.
+            // A client that closed the connection needs no response.
             stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body)).ok();
         }
     });

@@ -103,8 +103,8 @@ fn citations_exist() {
 }
 
 #[test]
-fn comments_and_documents_are_in_plain_english() {
-    holds(&vocabulary::dialect().unwrap());
+fn comments_messages_and_documents_are_in_plain_english() {
+    holds(&vocabulary::dialect(&rust()).unwrap());
 }
 
 #[test]

@@ -36,7 +36,7 @@ words! {
         Installing = "Installing",
         /// Set when everything is available.
         Succeeded = "Succeeded",
-        /// Set when the installation, or later the operator, fails; the reason says how.
+        /// Set when the installation, or later the operator, fails; the reason states the cause.
         Failed = "Failed",
         /// Never set.
         Unknown = "Unknown",

@@ -121,7 +121,7 @@ impl<'a> Subscription<'a> {
         self.status().state()
     }
 
-    /// The same as it stands.
+    /// `status.state`, including values that OLM does not write.
     pub fn state_text(self) -> &'a str {
         self.status().state_text()
     }
@@ -158,7 +158,7 @@ impl<'a> SubscriptionStatus<'a> {
         State::from(self.state_text())
     }
 
-    /// The same as it stands.
+    /// `state`, including values that OLM does not write.
     pub fn state_text(self) -> &'a str {
         object::text(self.json, &["state"])
     }

@@ -323,7 +323,7 @@ impl Manifests<'_> {
     }
 }
 
-/// Returns whether a pod runs the wanted images.
+/// Returns whether a pod runs the expected images.
 pub(super) fn has_images(pod: &Value, wanted: &Value) -> bool {
     let images = |object: &Value, kind: &str| -> Vec<String> {
         object::list(object, &["spec", kind]).iter().map(|c| object::text(c, &["image"]).to_owned()).collect()

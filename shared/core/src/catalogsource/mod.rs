@@ -98,7 +98,7 @@ fn described(source: &Value) -> String {
     format!("CatalogSource {}/{}", object::namespace(source), object::name(source))
 }
 
-/// A local directory is kept, whether the object exists or not.
+/// A local directory is not removed, whether the object exists or not.
 fn disconnect(key: &Key, fact: Option<&CatalogFact>) -> Option<Action> {
     fact.filter(|f| !f.is_local())
         .map(|_| Action::Ask(Question::Disconnect { namespace: key.namespace.clone(), name: key.name.clone() }))

@@ -111,7 +111,7 @@ fn misses_label(known: &Value, wanted: &Value) -> bool {
     object::entries(wanted, &["metadata", "labels"]).any(|(key, value)| object::label(known, key) != Some(value))
 }
 
-/// Replaces all other pods by the wanted one. Returns whether a pod was created.
+/// Replaces all other pods by the expected one. Returns whether a pod was created.
 fn replace_pods(world: &Reader<'_>, work: &mut Work<'_>, wanted: &Value) -> bool {
     let live = update::labelled(world, work.source, CATALOG);
     let is_right = |pod: &Value| {

@@ -37,7 +37,7 @@ fn overlaid(live: &Value, desired: &Value) -> Value {
     new
 }
 
-/// Returns whether a field has the wanted value. Defaults are not a difference, except in a selector, where they change the
+/// Returns whether a field has the expected value. Defaults are not a difference, except in a selector, where they change the
 /// selection.
 fn matches(actual: &Value, field: &str, wanted: &Value) -> bool {
     match (actual, wanted) {

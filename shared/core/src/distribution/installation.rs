@@ -13,7 +13,7 @@ use crate::api::object;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Installation {
-    /// Whose controllers it runs.
+    /// The distribution that it belongs to.
     pub distribution: Distribution,
     /// The version, with a leading `v`, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]

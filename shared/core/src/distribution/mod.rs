@@ -40,13 +40,13 @@ pub const UPSTREAM: [&str; 2] = ["olm-operator", "catalog-operator"];
 /// while it does not respond.
 pub const PACKAGES_API: &str = "v1.packages.operators.coreos.com";
 
-/// Whose controllers an installation runs.
+/// A distribution of OLM: the project that publishes its controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Distribution {
-    /// Those of this project.
+    /// This project.
     #[serde(rename = "kubectl-olm")]
     Own,
-    /// Those of the Operator Framework.
+    /// The Operator Framework.
     #[serde(rename = "upstream")]
     Upstream,
 }
@@ -64,7 +64,7 @@ impl Distribution {
 /// The objects of a release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Release {
-    /// Whose it is.
+    /// The distribution that it belongs to.
     pub distribution: Distribution,
     /// The version, with a leading `v`.
     pub version: String,

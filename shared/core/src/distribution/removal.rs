@@ -4,8 +4,8 @@
 //!   objects of users --> refuse, unless they are to be deleted
 //!   Subscriptions, ClusterServiceVersions, catalogs --> controllers --> APIService --> access --> namespaces --> CRDs
 //! ```
-//! ClusterServiceVersions go while the controllers still clean up after them. The APIService goes before the namespaces, whose deletion it
-//! blocks without its server; the CRDs go last, since they delete all objects of OLM's kinds.
+//! ClusterServiceVersions are deleted while the controllers still clean up after them. The APIService is deleted before the namespaces,
+//! whose deletion it blocks without its server, and the CRDs last, since all objects of OLM's kinds are deleted with them.
 
 use std::collections::BTreeSet;
 

@@ -19,7 +19,7 @@ pub enum State {
     Absent,
     /// It differs from the manifest.
     Changed,
-    /// It does not work, or not yet.
+    /// It is not ready.
     Unhealthy,
     /// It is being deleted.
     Deleting,
@@ -38,14 +38,14 @@ impl State {
     }
 }
 
-/// Whether an object works.
+/// Whether an object is ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// It works, or it is of a kind that always does.
+    /// It is ready, or its kind has no readiness.
     Healthy,
-    /// It does not work yet.
+    /// It is not ready yet.
     Waiting(String),
-    /// It will not work without a change.
+    /// It cannot become ready without a change.
     Failed(String),
 }
 

@@ -393,7 +393,7 @@ fn operators(simulated: &SimulatedPlan, explanation: &Explanation, unknown: &Unk
             )
         } else {
             let are = if bystanders.len() == 1 { "is" } else { "are" };
-            format!("{} {are} unrelated but in the same plan, and would be installed as well", bystanders.join(", "))
+            format!("{} {are} unrelated, but part of the same plan, and would also be installed", bystanders.join(", "))
         };
         let hint = "all Subscriptions of a namespace share InstallPlans: use separate namespaces to keep operators independent";
         reasons.push(because(Outcome::NeedsDecision, "bystanders", message, hint));

@@ -143,7 +143,7 @@ pub struct CatalogEntry {
     pub deprecation: Option<Deprecation>,
 }
 
-/// What a ClusterServiceVersion tells about its operator, without its icon.
+/// The fields of a ClusterServiceVersion that describe its operator, without the icon.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Description {

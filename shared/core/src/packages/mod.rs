@@ -6,8 +6,8 @@
 //!                                                  --icon-----> the icon of a package, which manifests leave out
 //! ```
 //!
-//! *Guarantee.* A package of a valid catalog always has a manifest: what a bundle's ClusterServiceVersion does not tell,
-//! because there is none or because it is unreadable, is taken from the catalog's index.
+//! *Guarantee.* A package of a valid catalog always has a manifest: what a bundle's ClusterServiceVersion does not contain,
+//! because it is missing or invalid, is taken from the catalog's index.
 
 mod convert;
 mod manifest;
@@ -42,7 +42,7 @@ pub fn api_version() -> String {
     format!("{GROUP}/{VERSION}")
 }
 
-/// What PackageManifests tell about their catalog.
+/// The catalog of PackageManifests, as they describe it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CatalogInfo {
     /// Namespace of the CatalogSource; empty if there is none.

@@ -10,7 +10,7 @@ use crate::world::{Reader, kind};
 /// What may still change without any action of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pending {
-    /// Nothing: blocked keys stay blocked.
+    /// Nothing changes: blocked keys remain blocked.
     Nothing,
     /// A catalog cannot be read, and may or may not become readable.
     Catalog,

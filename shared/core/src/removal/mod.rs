@@ -1,9 +1,9 @@
-//! Decides what the removal of an operator deletes, what it keeps, and who else needs it.
+//! Decides which objects the removal of an operator deletes or retains, and which operators depend on them.
 //!
 //! ```text
 //!   World --operator--> Subscription, ClusterServiceVersions (installed, replaced and failed ones)
 //!                          |
-//!     other ClusterServiceVersions --> dependents, and for each CustomResourceDefinition: delete, or keep and why
+//!     other ClusterServiceVersions --> dependents, and for each CustomResourceDefinition: delete, or retain and why
 //! ```
 //!
 //! *Guarantees*: a CustomResourceDefinition that the operator only requires is never deleted, nor one that another operator
@@ -44,7 +44,7 @@ pub struct Request<'r> {
 pub struct OwnedCrd {
     /// Its name.
     pub name: String,
-    /// Why it is kept; `None` if it is deleted.
+    /// Why it is retained; `None` if it is deleted.
     pub kept: Option<String>,
     /// The other ClusterServiceVersions that own it, `NAMESPACE/NAME`.
     pub other_owners: Vec<String>,

@@ -48,7 +48,7 @@ fn removal(world: &World, name: &str, delete_crds: bool, knows_all: bool) -> Rem
     plan(&Reader::new(world), Request { namespace: "garden", name, delete_crds, knows_all })
 }
 
-/// Returns each definition with the reason why it is kept.
+/// Returns each definition with the reason why it is retained.
 fn fates(removal: &Removal) -> Vec<String> {
     let fate = |crd: &super::OwnedCrd| match &crd.kept {
         Some(why) => format!("{} kept: {why}", crd.name),

@@ -149,7 +149,7 @@ impl Install {
                 // The CSV that the Subscription waits for would never exist.
                 match steps.first().map_or("", |s| Step::new(s).name()) {
                     name if name == entry.name => Ok(steps),
-                    other => Err(format!("it holds {other}, where its catalog says {}", entry.name)),
+                    other => Err(format!("it holds {other}, but its catalog states {}", entry.name)),
                 }
             });
             steps.map_err(|message| images.broken(&entry.name, &image, message))

@@ -62,7 +62,7 @@ pub(super) fn resolve(
     let there = Namespace::read(world, namespace);
     let missing: Vec<&str> = named(plan).into_iter().filter(|csv| !there.has(csv)).collect();
     if missing.is_empty() {
-        return failed(plan, &Failure::Error("all that it names is there already".to_owned()), now);
+        return failed(plan, &Failure::Error("all ClusterServiceVersions that it names already exist".to_owned()), now);
     }
     let sources = available_catalogs::sources(world, settings, namespace, !group.excludes_global);
     let (catalogs, broken) = match available_catalogs::catalogs(&sources, |_| true) {

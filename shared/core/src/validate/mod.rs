@@ -80,7 +80,7 @@ pub struct Validated {
     pub findings: Vec<Finding>,
 }
 
-/// What lies outside of a bundle. Only selected validators ask for it.
+/// Data outside of a bundle. It is read only if a selected validator needs it.
 pub trait Surroundings {
     /// Returns the version to compare with; `None` if there is none.
     fn previous(&mut self, identity: &Identity) -> Option<Previous>;

@@ -296,7 +296,7 @@ fn label_problem(dockerfile: &str, uses: &str) -> Option<String> {
     parsed(end).map_or_else(Some, later(compatible("Upgrade the APIs from for", "distribution ")))
 }
 
-/// Returns whether an object is of a removed API version, for the sake of the simulated API server, which serves none of them.
+/// Returns whether an object is of a removed API version, which the simulated API server does not serve.
 pub(super) fn is_removed(object: &Value) -> bool {
     let (api_version, kind) = (text(object, &["apiVersion"]), gvk(object).kind);
     (api_version, kind.as_str()) == ("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition")

@@ -438,7 +438,7 @@ fn every_rule_has_a_bundle_that_violates_it() {
     assert_eq!(tested, all);
 }
 
-/// The message says which platforms, and the place is that of the image.
+/// The message contains the platforms, and the place is that of the image.
 #[test]
 fn platforms_of_images_are_compared_with_labels_and_affinity() {
     let found = |change: &dyn Fn(&mut Bundle)| -> Vec<String> {

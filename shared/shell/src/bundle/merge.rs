@@ -91,7 +91,7 @@ impl Merge {
                 "the directory has files that an earlier run or another author wrote; nothing was written",
             );
             return Err(error.at(directory.display()).hint(format!(
-                "restore {STATE}, which tells generated content from changes by hand, or write to a new directory"
+                "restore {STATE}, which distinguishes generated content from changes by hand, or write to a new directory"
             )));
         }
         Err(refuse(&conflicts))

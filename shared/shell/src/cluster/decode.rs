@@ -29,7 +29,7 @@ const LONGEST_LINE: usize = 32 << 20;
 /// The recursion limit of `serde_json`.
 const MOST_LEVELS: usize = 128;
 
-/// The fields of the metadata that are kept of an object that cannot be decoded.
+/// The fields of the metadata that remain of an object that cannot be decoded.
 const KEPT: [&str; 11] = [
     "name",
     "namespace",

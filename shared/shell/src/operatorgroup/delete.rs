@@ -57,7 +57,7 @@ enum Decided {
     Goes { group: Value, subscriptions: Vec<String> },
 }
 
-/// Deletes a group. The outcome is negative if it is kept because users manage it, or because it has members.
+/// Deletes a group. The outcome is negative if it is retained because users manage it, or because it has members.
 ///
 /// # Errors
 /// There are several groups, they cannot be read, or the server refuses the request.

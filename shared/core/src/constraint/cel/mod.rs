@@ -162,7 +162,7 @@ fn parse(text: &str) -> Result<Program, Error> {
 }
 
 fn bound(cost: u64) -> Result<(), Error> {
-    if cost > cost::LIMIT { Err(Error("the rule asks for too much work".to_owned())) } else { Ok(()) }
+    if cost > cost::LIMIT { Err(Error("the rule needs too much work".to_owned())) } else { Ok(()) }
 }
 
 /// Limits the work of the parser and the depth of its result.

@@ -270,6 +270,6 @@ mod tests {
         assert!(holds("rbac.gained", &document).is_err());
         document["objects"] = json!(vec![json!({ "name": "x" }); 3000]);
         let much = "objects.all(a, objects.all(b, objects.all(c, a.name + b.name != c.name)))";
-        assert_eq!(holds(much, &document), Err("the rule asks for too much work".to_owned()));
+        assert_eq!(holds(much, &document), Err("the rule needs too much work".to_owned()));
     }
 }

@@ -277,7 +277,7 @@ fn an_image_must_contain_the_bundle_of_the_catalog() {
     let other = in_image(bundle("rose", "2.0.0", "", ""), IMAGE).1;
     let bad = BundleContent { csv_json: "{}".into(), ..BundleContent::default() };
     for (content, words) in [
-        (other, "it holds rose.v2.0.0, where its catalog says rose.v1.0.0"),
+        (other, "it holds rose.v2.0.0, but its catalog states rose.v1.0.0"),
         (bad, "failed to turn bundle into steps: bundle CSV  missing APIVersion"),
     ] {
         let mut simulation = subscribed(Unpacked::Content(content));

@@ -212,7 +212,7 @@ async fn a_deleted_lease_stays_with_its_holder_for_its_duration() {
     assert_eq!(acquired(&cluster), since, "with the same identity");
     assert!(!standby.claims().await && holder.permit.is_given());
 
-    // The holder is gone.
+    // The holder has ended.
     cluster.delete();
     for _ in 0..60 {
         assert!(!standby.claims().await);

@@ -38,7 +38,7 @@ pub struct OperatorConditionSpec {
 #[serde(default)]
 pub struct OperatorConditionStatus {
     /// The conditions that hold, with the metadata.generation in which they were reported. If Upgradeable is False or outdated, upgrades
-    /// wait, unless spec.overrides says otherwise.
+    /// wait, unless spec.overrides states otherwise.
     pub conditions: Vec<Condition>,
 }
 

@@ -69,7 +69,7 @@ pub struct SubscriptionConfig {
     /// The affinity of the pods. Each of nodeAffinity, podAffinity and podAntiAffinity that is given replaces that of the bundle, and an
     /// empty object removes it.
     pub affinity: Option<Carried<Affinity>>,
-    /// The annotations to add to Deployments, their pods and APIServices. Annotations that exist are kept.
+    /// The annotations to add to Deployments, their pods and APIServices. Annotations that exist are not changed.
     pub annotations: BTreeMap<String, String>,
 }
 
