@@ -165,7 +165,7 @@ fn every_crate_compiles_by_itself() {
             _ => {
                 let dependencies = member.dependencies().filter(|(table, ..)| table == "dependencies");
                 let features =
-                    dependencies.filter_map(|(_, name, spec)| Some(format!("{name}: {}", spec.get("features")?)));
+                    dependencies.filter_map(|(_, name, spec)| Some(format!("{name}: {:?}", spec.get("features")?)));
                 features.collect::<Vec<_>>().join(", ")
             }
         };
