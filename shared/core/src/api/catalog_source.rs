@@ -31,6 +31,16 @@ impl<'a> CatalogSource<'a> {
         object::list(self.json, &["spec", "secrets"]).iter().filter_map(Value::as_str).filter(|name| !name.is_empty())
     }
 
+    /// `status.message`
+    pub fn message(self) -> &'a str {
+        object::text(self.json, &["status", "message"])
+    }
+
+    /// `status.reason`
+    pub fn reason(self) -> &'a str {
+        object::text(self.json, &["status", "reason"])
+    }
+
     /// `status.connectionState.lastObservedState`
     pub fn connection_state(self) -> &'a str {
         object::text(self.json, &["status", "connectionState", "lastObservedState"])

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::labels;
 use super::object::{self, Gvk};
-use super::view::object_view;
+use super::view::{object_view, view};
 use super::words::words;
 
 /// The fields that a webhook of a configuration has in common with its description in a ClusterServiceVersion.
@@ -44,6 +44,24 @@ words! {
         Replacing = "Replacing",
         /// Set when the replacement has succeeded; the ClusterServiceVersion is deleted next.
         Deleting = "Deleting",
+    }
+}
+
+words! {
+    /// The state of a requirement in the status, or of a dependent of one (olm-behaviour/csv.md#requirements).
+    RequirementStatus {
+        /// The required object does not exist.
+        NotPresent = "NotPresent",
+        /// The required object exists.
+        Present = "Present",
+        /// The required object exists, but not in the required version or state, or it lacks permissions.
+        PresentNotSatisfied = "PresentNotSatisfied",
+        /// The required CustomResourceDefinition exists and is not established.
+        PresentNotAvailable = "PresentNotAvailable",
+        /// The permission of a dependent is granted.
+        Satisfied = "Satisfied",
+        /// The permission of a dependent is not granted.
+        NotSatisfied = "NotSatisfied",
     }
 }
 
@@ -97,6 +115,48 @@ pub mod reason {
 object_view! {
     /// A view of a ClusterServiceVersion.
     Csv
+}
+
+view! {
+    /// A view of an entry of `status.requirementStatus`, or of one of its dependents.
+    Requirement
+}
+
+impl<'a> Requirement<'a> {
+    /// `kind`
+    pub fn kind(self) -> &'a str {
+        object::kind(self.json)
+    }
+
+    /// `name`
+    pub fn name(self) -> &'a str {
+        object::text(self.json, &["name"])
+    }
+
+    /// Group, version and kind of the required object.
+    pub fn gvk(self) -> Gvk {
+        Gvk::new(object::text(self.json, &["group"]), object::text(self.json, &["version"]), self.kind())
+    }
+
+    /// `status`
+    pub fn status(self) -> RequirementStatus {
+        RequirementStatus::from(object::text(self.json, &["status"]))
+    }
+
+    /// `message`
+    pub fn message(self) -> &'a str {
+        object::text(self.json, &["message"])
+    }
+
+    /// Returns whether it is met.
+    pub fn is_met(self) -> bool {
+        matches!(self.status(), RequirementStatus::Present | RequirementStatus::Satisfied)
+    }
+
+    /// `dependents`: the permissions that a required ServiceAccount must have.
+    pub fn dependents(self) -> impl Iterator<Item = Self> {
+        object::list(self.json, &["dependents"]).iter().map(Self::new)
+    }
 }
 
 /// A CustomResourceDefinition that a ClusterServiceVersion owns or requires.
@@ -205,6 +265,11 @@ impl<'a> Csv<'a> {
     /// The time of the last phase change.
     pub fn last_transition(self) -> Option<jiff::Timestamp> {
         object::parse_time(object::text(self.json, &["status", "lastTransitionTime"]))
+    }
+
+    /// `status.requirementStatus`: the requirements that were checked last.
+    pub fn requirements(self) -> impl Iterator<Item = Requirement<'a>> {
+        object::list(self.json, &["status", "requirementStatus"]).iter().map(Requirement::new)
     }
 
     /// `spec.version`

@@ -57,6 +57,11 @@ impl<'a> CustomResourceDefinition<'a> {
         self.versions().find(|version| version.is_stored()).map_or("", CrdVersion::name)
     }
 
+    /// `status.storedVersions`: the versions in which objects may be stored.
+    pub fn stored_versions(self) -> impl Iterator<Item = &'a str> {
+        object::list(self.json, &["status", "storedVersions"]).iter().filter_map(Value::as_str)
+    }
+
     /// Whether the API server serves it under the requested names.
     pub fn is_established(self) -> bool {
         let conditions = self.conditions();

@@ -31,12 +31,12 @@ object_view! {
 
 impl<'a> OperatorGroup<'a> {
     /// `status.namespaces`: the recorded target namespaces; exactly `""` for all.
-    pub fn target_namespaces(self) -> impl Iterator<Item = &'a str> {
+    pub fn namespaces(self) -> impl Iterator<Item = &'a str> {
         object::list(self.json, &["status", "namespaces"]).iter().filter_map(Value::as_str)
     }
 
     /// `spec.targetNamespaces`: the names of target namespaces.
-    pub fn wanted_namespaces(self) -> impl Iterator<Item = &'a str> {
+    pub fn target_namespaces(self) -> impl Iterator<Item = &'a str> {
         object::list(self.json, &["spec", "targetNamespaces"]).iter().filter_map(Value::as_str)
     }
 
@@ -50,9 +50,14 @@ impl<'a> OperatorGroup<'a> {
         object::text(self.json, &["spec", "serviceAccountName"])
     }
 
-    /// `status.serviceAccountRef.name`: the ServiceAccount that was found; empty when none.
-    pub fn found_service_account(self) -> &'a str {
-        object::text(self.json, &["status", "serviceAccountRef", "name"])
+    /// `status.serviceAccountRef`: the ServiceAccount that was found, or null.
+    pub fn service_account_ref(self) -> &'a Value {
+        object::at(self.json, &["status", "serviceAccountRef"])
+    }
+
+    /// Returns whether a controller has written its status: `status.lastUpdated` is set.
+    pub fn has_status(self) -> bool {
+        !object::at(self.json, &["status", "lastUpdated"]).is_null()
     }
 
     /// `spec.staticProvidedAPIs`: whether only users may change its annotation of provided APIs.

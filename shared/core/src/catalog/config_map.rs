@@ -7,6 +7,8 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::{Builder, BundleContent, BundleMessage, Channel, Content, Package, Snapshot};
+use crate::api::cluster_service_version::Csv;
+use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::object::{self, Gvk};
 use crate::budget::{CONFIG_MAP_BYTES, ENTRY_BYTES};
 use crate::bundle::crd_apis;
@@ -42,7 +44,7 @@ pub fn config_map(object: &Value) -> Result<(Snapshot, usize), String> {
             // The chain ends at an entry that the ConfigMap does not contain.
             while let Some(csv) = csvs.get(next).filter(|_| seen.insert(next)) {
                 builder.bundle(messages.get(csv, name, channel)?);
-                next = object::text(csv, &["spec", "replaces"]);
+                next = Csv::new(csv).replaces();
             }
             if seen.is_empty() {
                 return Err(format!(
@@ -82,7 +84,7 @@ fn named(objects: Vec<Value>) -> BTreeMap<String, Value> {
 fn definitions(crds: Vec<Value>) -> Result<Definitions, String> {
     let mut definitions = Definitions::new();
     for crd in crds.into_iter().map(Rc::new) {
-        let plural = object::text(&crd, &["spec", "names", "plural"]).to_owned();
+        let plural = CustomResourceDefinition::new(&crd).plural().to_owned();
         for gvk in crd_apis(&crd) {
             let Gvk { group, version, kind } = &gvk;
             let twice = format!("can't add the same CRD twice in one configmap: {group}/{version}/{kind} ({plural})");
@@ -139,7 +141,7 @@ impl<'c> Messages<'c> {
 fn message(csv: &Value, crds: &Definitions) -> Result<(BundleMessage, Vec<Value>), String> {
     let name = object::name(csv);
     let mut objects = vec![csv.clone()];
-    for owned in object::list(csv, &["spec", "customresourcedefinitions", "owned"]) {
+    for owned in Csv::new(csv).owned_crds() {
         let text = |key| object::text(owned, &[key]);
         let (plural, group) = text("name").split_once('.').unwrap_or_default();
         let gvk = Gvk::new(group, text("version"), text("kind"));
@@ -155,25 +157,25 @@ fn message(csv: &Value, crds: &Definitions) -> Result<(BundleMessage, Vec<Value>
         }
     }
     let mut provided_apis: Vec<Gvk> = objects[1..].iter().flat_map(crd_apis).collect();
-    provided_apis.extend(services(csv, "owned"));
-    let text = |path: &[&str]| object::text(csv, path).to_owned();
+    let view = Csv::new(csv);
+    provided_apis.extend(services(view.owned_api_services()));
     let skips = object::list(csv, &["spec", "skips"]).iter().filter_map(Value::as_str);
     let message = BundleMessage {
         csv_name: name.to_owned(),
-        version: text(&["spec", "version"]),
+        version: view.version().to_owned(),
         skip_range: object::annotation(csv, "olm.skipRange").unwrap_or_default().to_owned(),
-        replaces: text(&["spec", "replaces"]),
+        replaces: view.replaces().to_owned(),
         skips: skips.map(str::to_owned).collect(),
         provided_apis,
-        required_apis: required(csv).chain(services(csv, "required")).collect(),
+        required_apis: required(view).chain(services(view.required_api_services())).collect(),
         ..BundleMessage::default()
     };
     Ok((message, objects))
 }
 
 /// Returns the APIs of the CustomResourceDefinitions that a CSV requires; the group is part of the name.
-fn required(csv: &Value) -> impl Iterator<Item = Gvk> {
-    object::list(csv, &["spec", "customresourcedefinitions", "required"]).iter().map(|crd| {
+fn required(csv: Csv<'_>) -> impl Iterator<Item = Gvk> {
+    csv.required_crds().iter().map(|crd| {
         let text = |key| object::text(crd, &[key]);
         let (_, group) = text("name").split_once('.').unwrap_or_default();
         Gvk::new(group, text("version"), text("kind"))
@@ -181,8 +183,8 @@ fn required(csv: &Value) -> impl Iterator<Item = Gvk> {
 }
 
 /// Returns the aggregated APIs that a CSV owns or requires.
-fn services(csv: &Value, which: &str) -> impl Iterator<Item = Gvk> {
-    object::list(csv, &["spec", "apiservicedefinitions", which]).iter().map(|service| {
+fn services(descriptions: &[Value]) -> impl Iterator<Item = Gvk> {
+    descriptions.iter().map(|service| {
         let text = |key| object::text(service, &[key]);
         Gvk::new(text("group"), text("version"), text("kind"))
     })

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::api::catalog_source::pull_policy;
+use crate::api::catalog_source::{CatalogSource, pull_policy};
 use crate::api::go_json::GoType;
 use crate::api::hash::deep_hash;
 use crate::api::metadata::Metadata;
@@ -116,9 +116,8 @@ impl Manifests<'_> {
             }
             Served::Image(_) => {
                 let mut account = self.object("v1", "ServiceAccount", self.name(), &labels, Owner::Holding);
-                let secrets = object::list(self.source, &["spec", "secrets"]).iter().filter_map(Value::as_str);
-                let secrets: Vec<Value> =
-                    secrets.filter(|s| !s.is_empty()).map(|name| json!({ "name": name })).collect();
+                let secrets = CatalogSource::new(self.source).secrets();
+                let secrets: Vec<Value> = secrets.map(|name| json!({ "name": name })).collect();
                 if !secrets.is_empty() {
                     account["imagePullSecrets"] = secrets.into();
                 }

@@ -22,7 +22,7 @@ mod update;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
-use crate::api::catalog_source::{Origin, Target, catalog_dir};
+use crate::api::catalog_source::{CatalogSource, Origin, Target, catalog_dir};
 use crate::api::object;
 use crate::plan::{Action, Key, Plan, Question, Reason};
 use crate::settings::Settings;
@@ -51,7 +51,7 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
             let target = Target::Address(address.to_owned());
             match &settings.catalog_pods {
                 // With both an image and an address there are pods, and the address is connected to.
-                Some(pods) if !object::text(source, &["spec", "image"]).is_empty() => {
+                Some(pods) if !CatalogSource::new(source).image().is_empty() => {
                     pods::serve(pods, world, &mut work).map(|_| target)
                 }
                 _ => {
@@ -81,7 +81,7 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
 /// Returns the pull secrets of a catalog: its own, and those that were added to the ServiceAccount of its pod
 /// (olm-behaviour/catalogsource.md#catalog-pods).
 fn pull_secrets(world: &Reader<'_>, source: &Value) -> Vec<String> {
-    let own = object::list(source, &["spec", "secrets"]).iter().filter_map(Value::as_str);
+    let own = CatalogSource::new(source).secrets();
     let account = world.json(&kind::SERVICE_ACCOUNT, object::namespace(source), object::name(source));
     let account = account.map(|a| object::list(a, &["imagePullSecrets"])).unwrap_or_default();
     let account = account.iter().map(|s| object::text(s, &["name"]));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::manifest::{CATALOG, MANAGED, Manifests, POD_HASH, PORT, REVISION, SERVICE_HASH, Served, has_images};
 use super::{Work, update};
-use crate::api::catalog_source::{Origin, Target};
+use crate::api::catalog_source::{CatalogSource, Origin, Target};
 use crate::api::conditions::Conditions;
 use crate::api::metadata::Metadata;
 use crate::api::object;
@@ -29,7 +29,7 @@ pub(super) fn serve(pods: &CatalogPods, world: &Reader<'_>, work: &mut Work<'_>)
     };
     let served = match config_map {
         Some((name, revision)) => Served::ConfigMap { name, revision },
-        None => Served::Image(object::text(source, &["spec", "image"])),
+        None => Served::Image(CatalogSource::new(source).image()),
     };
     let manifests = Manifests { source, served, pods };
     for policy in manifests.network_policies() {

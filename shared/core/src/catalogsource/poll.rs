@@ -4,6 +4,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use crate::api::catalog_source::CatalogSource;
 use crate::api::object;
 use crate::go_format::duration;
 
@@ -30,8 +31,8 @@ pub(super) enum Poll {
 /// Returns the polling that a CatalogSource specifies, at this time.
 pub(super) fn read(source: &Value, now: Timestamp) -> Poll {
     let poll = object::at(source, &["spec", "updateStrategy", "registryPoll"]);
-    let is_image =
-        object::text(source, &["spec", "sourceType"]) == "grpc" && !object::text(source, &["spec", "image"]).is_empty();
+    let view = CatalogSource::new(source);
+    let is_image = view.source_type() == "grpc" && !view.image().is_empty();
     if poll.is_null() || !is_image {
         return Poll::No;
     }

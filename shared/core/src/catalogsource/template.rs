@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::Work;
+use crate::api::catalog_source::CatalogSource;
 use crate::api::conditions::{self, Conditions};
 use crate::api::object;
 use crate::plan::Action;
@@ -23,7 +24,7 @@ pub(super) fn apply(world: &Reader<'_>, work: &mut Work<'_>) -> Option<Action> {
     let (image, unresolved) = fill(template, world.server_version().unwrap_or_default());
     let is_reference = is_reference(&image);
     if unresolved.is_empty() && is_reference {
-        if object::text(work.source, &["spec", "image"]) != image {
+        if CatalogSource::new(work.source).image() != image {
             let mut new = work.source.clone();
             object::map_mut(&mut new, &["spec"]).insert("image".to_owned(), image.into());
             return Some(Action::Update(new));

@@ -18,9 +18,9 @@ const PASSING: SignedDuration = SignedDuration::from_secs(10);
 
 /// Returns until when the phase of a ClusterServiceVersion is too young to be copied; `None` if it is copied.
 pub(super) fn passes_until(original: &Value, now: Timestamp) -> Option<Timestamp> {
-    let lasts = matches!(Csv::new(original).phase(), Phase::Succeeded | Phase::Failed);
-    let since = object::parse_time(object::text(original, &["status", "lastTransitionTime"]));
-    since.filter(|_| !lasts).map(|since| since + PASSING).filter(|until| now < *until)
+    let csv = Csv::new(original);
+    let lasts = matches!(csv.phase(), Phase::Succeeded | Phase::Failed);
+    csv.last_transition().filter(|_| !lasts).map(|since| since + PASSING).filter(|until| now < *until)
 }
 
 /// The content of the copies of one ClusterServiceVersion, computed once for all of them.

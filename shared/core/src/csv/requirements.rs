@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::siblings;
-use crate::api::cluster_service_version::{CrdDescription, Csv};
+use crate::api::cluster_service_version::{CrdDescription, Csv, RequirementStatus};
 use crate::api::conditions::{AVAILABLE, Conditions};
 use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::go_json::GoType;
@@ -239,11 +239,7 @@ fn discovery<'w>(world: &Reader<'w>, group: &str, version: &str, found: &mut Req
 
 /// Returns whether the native API existed when the requirements were last checked.
 fn was_present(csv: Csv<'_>, api: &Gvk) -> bool {
-    object::list(csv.json, &["status", "requirementStatus"]).iter().any(|known| {
-        let text = |key| object::text(known, &[key]);
-        (text("group"), text("version"), text("kind"), text("status"))
-            == (api.group.as_str(), api.version.as_str(), api.kind.as_str(), "Present")
-    })
+    csv.requirements().any(|known| known.status() == RequirementStatus::Present && known.gvk() == *api)
 }
 
 fn service_accounts(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) -> Result<(), rbac::InvalidRule> {

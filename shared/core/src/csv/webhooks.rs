@@ -145,7 +145,7 @@ pub(super) fn surplus(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
 fn namespace_selector(world: &Reader<'_>, csv: Csv<'_>) -> Value {
     let groups = membership::groups(world, csv.namespace());
     let Some(group) = groups.first() else { return json!({}) };
-    if !object::list(group.json, &["spec", "targetNamespaces"]).is_empty() {
+    if group.target_namespaces().next().is_some() {
         let label = format!("olm.operatorgroup.uid/{}", object::uid(group.json));
         return json!({ "matchLabels": { label: "" } });
     }

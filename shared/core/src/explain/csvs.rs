@@ -63,7 +63,7 @@ fn find<'t>(simulated: &'t SimulatedPlan, name: &str, afterwards: bool) -> Optio
 }
 
 fn version_of(csv: &Value) -> Option<String> {
-    Some(object::text(csv, &["spec", "version"])).filter(|version| !version.is_empty()).map(str::to_owned)
+    Some(cluster_service_version::Csv::new(csv).version()).filter(|version| !version.is_empty()).map(str::to_owned)
 }
 
 fn is_older(one: &str, other: &str) -> bool {
@@ -112,7 +112,7 @@ fn message(simulated: &SimulatedPlan, name: &str) -> String {
     }
     match find(simulated, name, true) {
         Some(csv) if cluster_service_version::Csv::new(csv).phase() != Phase::Succeeded => {
-            object::text(csv, &["status", "message"]).to_owned()
+            cluster_service_version::Csv::new(csv).message().to_owned()
         }
         _ => String::new(),
     }

@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::simulated_plan::SimulatedPlan;
 use super::{Escalation, Permission};
 use crate::api::cluster_service_version::Csv;
+use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::kinds::{ADMISSION_REGISTRATION, API_EXTENSIONS, OLM, RBAC};
 use crate::api::object;
 use crate::csv;
@@ -100,8 +101,9 @@ impl Own {
         let [before, after] = [&simulated.before, &simulated.after].map(crate::sim::Simulation::api);
         let defined = |name: &str| {
             let crd = after.find(API_EXTENSIONS, "CustomResourceDefinition", "", name)?;
-            let of = |path: &[&str]| object::text(crd, path).to_ascii_lowercase();
-            Some((of(&["spec", "group"]), of(&["spec", "names", "plural"]))).filter(|(group, _)| !is_built_in(group))
+            let crd = CustomResourceDefinition::new(crd);
+            Some((crd.group().to_ascii_lowercase(), crd.plural().to_ascii_lowercase()))
+                .filter(|(group, _)| !is_built_in(group))
         };
         let is_served_by_others = |group: &str| {
             let mut services = before.list("apiregistration.k8s.io", "APIService", None);

@@ -11,6 +11,7 @@ use super::{
     Asks, Cluster, Error, Explanation, Next, Subject, bundles, crds, csvs, deprecations, dry_run, hidden, images,
     irreversible, objects, permissions, unserved_kinds, verdict, webhooks,
 };
+use crate::api::catalog_source::CatalogSource;
 use crate::api::kinds::OLM;
 use crate::api::object::{self, ObjectRef};
 use crate::api::subscription::{self, Approval, State};
@@ -129,7 +130,7 @@ impl Explainer {
         let mut sources: Vec<&(String, String)> = self.copy.catalogs.keys().filter(offered).collect();
         sources.sort_by_key(|(source_namespace, name)| {
             let source = self.copy.read.api().find(OLM, "CatalogSource", source_namespace, name);
-            let priority = source.and_then(|s| object::at(s, &["spec", "priority"]).as_i64()).unwrap_or_default();
+            let priority = source.map_or(0, |source| CatalogSource::new(source).priority());
             (source_namespace != namespace, -priority, name.clone())
         });
         let found = sources.iter().find_map(|source| {

@@ -137,15 +137,14 @@ pub(super) fn mark_csv(object: &mut Object, new: &Value, old: Option<&Value>, ow
 /// Reports whether a ClusterServiceVersion claims to provide these custom resources.
 fn claims(csv: &Value, group: &str, resource: &str) -> bool {
     let name = format!("{resource}.{group}");
-    let owned = object::list(csv, &["spec", "customresourcedefinitions", "owned"]);
-    owned.iter().any(|crd| object::text(crd, &["name"]).eq_ignore_ascii_case(&name))
+    Csv::new(csv).owned_crd_names().any(|owned| owned.eq_ignore_ascii_case(&name))
 }
 
 /// Returns the requests for which the admission webhooks of a ClusterServiceVersion are called, except for ordinary resources: a string for
 /// each operation on each resource.
 fn admission_rules(csv: &Value, is_ordinary: &dyn Fn(&str, &str) -> bool) -> BTreeSet<String> {
     let mut rules = BTreeSet::new();
-    for webhook in object::list(csv, &["spec", "webhookdefinitions"]) {
+    for webhook in Csv::new(csv).webhooks() {
         let type_ = object::text(webhook, &["type"]);
         if type_ == "ConversionWebhook" {
             continue;

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::cluster_copy::{CATALOG, ClusterCopy};
 use super::simulated_plan::{self, SimulatedPlan};
+use crate::api::catalog_source::CatalogSource;
 use crate::api::kinds::OLM;
 use crate::api::object;
 use crate::api::subscription::{State, Subscription};
@@ -44,7 +45,7 @@ fn resolved(simulated: &SimulatedPlan, copy: &ClusterCopy) -> Vec<Explained> {
     let Ok(there) = NamespaceState::read(&reader, &simulated.namespace) else { return Vec::new() };
     let priority = |namespace: &str, name: &str| {
         let source = simulated.before.api().find(OLM, "CatalogSource", namespace, name);
-        source.and_then(|s| object::at(s, &["spec", "priority"]).as_i64()).unwrap_or_default()
+        source.map_or(0, |source| CatalogSource::new(source).priority())
     };
     let on_offer = |namespace: &&String| **namespace == simulated.namespace || **namespace == copy.global;
     let catalogs = copy.catalogs.iter().filter(|((namespace, _), _)| on_offer(&namespace));

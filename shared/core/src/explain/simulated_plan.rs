@@ -240,9 +240,9 @@ pub(super) fn helps(simulated: &SimulatedPlan, subscriptions: &[String], without
     simulation.settle(REPAIR);
     let mut plans = simulation.api().list(OLM, "InstallPlan", Some(&simulated.namespace));
     plans.any(|plan| {
-        let csvs = object::list(plan, &["spec", "clusterServiceVersionNames"]);
-        let waits = InstallPlan::new(plan).phase() == Phase::RequiresApproval;
-        waits && !csvs.is_empty() && !csvs.iter().any(|csv| csv == without)
+        let plan = InstallPlan::new(plan);
+        let is_another = plan.csv_names().next().is_some() && plan.csv_names().all(|csv| csv != without);
+        is_another && plan.phase() == Phase::RequiresApproval
     })
 }
 

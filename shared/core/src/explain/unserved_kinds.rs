@@ -8,7 +8,7 @@ use super::document::Unserved;
 use super::simulated_plan::{self, SimulatedPlan};
 use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::install_plan::{Step, StepStatus};
-use crate::api::object::{self, Gvk};
+use crate::api::object::Gvk;
 use crate::installplan::kind_made;
 
 /// Returns the kinds of steps that neither the cluster serves nor the plan defines, by ClusterServiceVersion and kind.
@@ -54,10 +54,8 @@ fn brought(simulated: &SimulatedPlan) -> BTreeSet<Gvk> {
     let is_crd = |s: &&Value| Step::new(s).is_crd();
     let mut brought = BTreeSet::new();
     for crd in simulated.steps().iter().filter(is_crd).filter_map(simulated_plan::manifest) {
-        let (group, kind) = (object::text(&crd, &["spec", "group"]), CustomResourceDefinition::new(&crd).kind());
-        for version in object::list(&crd, &["spec", "versions"]) {
-            brought.insert(Gvk::new(group, object::text(version, &["name"]), kind));
-        }
+        let crd = CustomResourceDefinition::new(&crd);
+        brought.extend(crd.versions().map(|version| Gvk::new(crd.group(), version.name(), crd.kind())));
     }
     brought
 }

@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::api::catalog_source::CatalogSource;
-use crate::api::cluster_service_version::{Csv, Phase};
+use crate::api::cluster_service_version::{Csv, Phase, Requirement, RequirementStatus};
 use crate::api::conditions::Conditions;
 use crate::api::object;
 use crate::api::subscription::{Subscription, condition_type};
@@ -326,9 +326,7 @@ fn reason_of_csv(csv: Csv<'_>) -> Option<Reason> {
         Phase::Succeeded => None,
         Phase::Failed => Some(Reason::CsvFailed { namespace, name, why: csv.reason().to_owned(), message }),
         Phase::Pending => {
-            let unmet = object::list(csv.json, &["status", "requirementStatus"])
-                .iter()
-                .filter(|requirement| !is_met(requirement));
+            let unmet = csv.requirements().filter(|requirement| !requirement.is_met());
             let missing: Vec<String> = unmet.map(described).collect();
             if missing.is_empty() {
                 return Some(Reason::NotHealthy {
@@ -350,19 +348,11 @@ fn or(text: &str, otherwise: &str) -> String {
     if text.is_empty() { otherwise.to_owned() } else { text.to_owned() }
 }
 
-/// Returns whether a requirement in the status is met.
-fn is_met(requirement: &Value) -> bool {
-    matches!(object::text(requirement, &["status"]), "Present" | "Satisfied")
-}
-
 /// Formats a requirement: `Kind name: message`.
-fn described(requirement: &Value) -> String {
-    let text = |field| object::text(requirement, &[field]);
-    let unmet = object::list(requirement, &["dependents"])
-        .iter()
-        .find(|dependent| object::text(dependent, &["status"]) != "Satisfied");
-    let message = unmet.map_or_else(|| text("message"), |dependent| object::text(dependent, &["message"]));
-    format!("{} {}: {message}", text("kind"), text("name"))
+fn described(requirement: Requirement<'_>) -> String {
+    let unmet = requirement.dependents().find(|dependent| dependent.status() != RequirementStatus::Satisfied);
+    let message = unmet.unwrap_or(requirement).message();
+    format!("{} {}: {message}", requirement.kind(), requirement.name())
 }
 
 /// Returns the command that solves a problem, or that shows more about it. `asked` is the Subscription or the ClusterServiceVersion.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::existing_resources::{self, Existing};
 use super::step::{self, Outcome};
 use crate::api::cluster_service_version::{Csv, is_copy};
-use crate::api::custom_resource_definition::CustomResourceDefinition;
+use crate::api::custom_resource_definition::{CrdVersion, CustomResourceDefinition};
 use crate::api::hash::fnv64a;
 use crate::api::install_plan::{InstallPlan, Step, StepStatus};
 use crate::api::labels::{self, INSTALLED_ALONGSIDE};
@@ -54,7 +54,7 @@ pub(super) fn outcome(world: &Reader<'_>, plan: &Value, step: &Value, now: Times
     let is_ours = step::is_made_by(world, plan, step, live)
         && (mark.is_some() || object::label(live, labels::MANAGED) == Some("true"))
         && alongside().map(|(key, _)| key).eq(mark.as_deref());
-    if is_ours || object::text(step, &["status"]) == WAITING {
+    if is_ours || Step::new(step).status() == StepStatus::WaitingForApi {
         return if CustomResourceDefinition::new(live).is_established() {
             Outcome::Done(StepStatus::Created.as_str())
         } else {
@@ -138,12 +138,10 @@ fn is_converted(world: &Reader<'_>, plan: &Value, definition: &str) -> bool {
 
 /// Returns the first version in which objects may be stored and that the new definition does not have.
 pub(super) fn lost_version<'l>(live: &'l Value, desired: &Value) -> Option<&'l str> {
-    let versions = object::list(desired, &["spec", "versions"]);
-    let has = |version: &&Value| {
-        versions.iter().any(|v| &v["name"] == *version) || object::at(desired, &["spec", "version"]) == *version
-    };
-    let gone = object::list(live, &["status", "storedVersions"]).iter().find(|v| !has(v))?;
-    Some(gone.as_str().unwrap_or_default())
+    let versions = CustomResourceDefinition::new(desired).versions().map(CrdVersion::name);
+    let of_v1beta1 = object::text(desired, &["spec", "version"]);
+    let versions: Vec<&str> = versions.chain([of_v1beta1]).collect();
+    CustomResourceDefinition::new(live).stored_versions().find(|stored| !versions.contains(stored))
 }
 
 /// Returns the chain of ClusterServiceVersions that this one replaces, each as `namespace/name`. The newest may not exist yet; then the plan

@@ -4,6 +4,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::install_plan::InstallPlan;
 use crate::api::object;
 use crate::api::status::Status;
@@ -56,15 +57,14 @@ pub(super) fn existing(world: &Reader<'_>, plan: &Value, live: &Value, desired: 
 /// Returns the check to request, for every version that is served before and after. `None` if there is no such version, or no schema.
 pub(super) fn question(live: &Value, desired: &Value) -> Option<SchemaCheck> {
     let served = |crd: &Value| -> Vec<(String, Value)> {
-        let versions = object::list(crd, &["spec", "versions"]).iter();
-        let versions = versions.filter(|v| object::at(v, &["served"]) == &Value::Bool(true));
         // A v1beta1 definition may have one schema for all its versions.
         let of_all = object::at(crd, &["spec", "validation", "openAPIV3Schema"]);
         let schema = |v: &Value| match object::at(v, &["schema", "openAPIV3Schema"]) {
             Value::Null => of_all.clone(),
             schema => schema.clone(),
         };
-        versions.map(|v| (object::text(v, &["name"]).to_owned(), schema(v))).collect()
+        let versions = CustomResourceDefinition::new(crd).served();
+        versions.map(|version| (version.name().to_owned(), schema(version.json))).collect()
     };
     let new = served(desired);
     let mut schemas = Vec::new();
@@ -72,13 +72,13 @@ pub(super) fn question(live: &Value, desired: &Value) -> Option<SchemaCheck> {
         let schema = new.iter().find(|(name, schema)| *name == version && schema.is_object());
         schemas.extend(schema.cloned());
     }
-    let of = |path: &[&str]| object::text(live, path).to_owned();
+    let live = CustomResourceDefinition::new(live);
     (!schemas.is_empty()).then(|| SchemaCheck {
-        crd: object::name(live).to_owned(),
-        group: of(&["spec", "group"]),
-        kind: of(&["spec", "names", "kind"]),
-        plural: of(&["spec", "names", "plural"]),
-        namespaced: of(&["spec", "scope"]) != "Cluster",
+        crd: live.name().to_owned(),
+        group: live.group().to_owned(),
+        kind: live.kind().to_owned(),
+        plural: live.plural().to_owned(),
+        namespaced: live.is_namespaced(),
         schemas,
     })
 }

@@ -228,18 +228,21 @@ fn check<'w>(world: &Reader<'w>, namespace: &str) -> Check<'w> {
     let described = |group: membership::Group<'_>| ObjectRef::from_object(group.json).to_string();
     match managing[..] {
         [] => {
-            let is_processed = |g: &membership::Group<'_>| !object::at(g.json, &["status", "lastUpdated"]).is_null();
             let needs = |g: &membership::Group<'_>| match g.account() {
                 Ok(_) => "a namespace that it targets".to_owned(),
                 Err(name) => format!("ServiceAccount {name}"),
             };
             let Some(group) = groups.first() else { return Check::Failed(none, Reason::NoOperatorGroup { namespace }) };
             let reason = Reason::Missing { object: described(*group), needs: needs(group) };
-            if groups.iter().all(is_processed) { Check::Failed(none, reason) } else { Check::Wait(reason) }
+            if groups.iter().all(|group| group.has_status()) {
+                Check::Failed(none, reason)
+            } else {
+                Check::Wait(reason)
+            }
         }
         [group] => match group.account() {
             Ok(None) => Check::Passed(&Value::Null),
-            Ok(Some(_)) => Check::Passed(object::at(group.json, &["status", "serviceAccountRef"])),
+            Ok(Some(_)) => Check::Passed(group.service_account_ref()),
             Err(name) => {
                 let message = format!(
                     "please make sure the service account exists. sa={name} operatorgroup={}/{}",

@@ -107,7 +107,7 @@ fn described(step: &Value) -> String {
 /// Plans a complete InstallPlan: reports skipped steps, and retries them if their API has appeared.
 pub(super) fn after_all(settings: &Settings, world: &Reader<'_>, key: &Key, plan: &Value, now: Timestamp) -> Plan {
     let mut steps = InstallPlan::new(plan).steps_json().to_vec();
-    let is_missing = |step: &Value| object::text(step, &["status"]) == NOT_CREATED && is(settings, step);
+    let is_missing = |step: &Value| Step::new(step).status() == StepStatus::NotCreated && is(settings, step);
     let missing: Vec<String> = steps.iter().filter(|s| is_missing(s)).map(described).collect();
     if missing.is_empty() {
         return Plan::nothing();

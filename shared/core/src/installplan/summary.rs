@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{blocking_step, crd, edits};
 use crate::api::cluster_service_version::Csv;
 use crate::api::conditions::Conditions;
-use crate::api::install_plan::{self, InstallPlan, Phase, is_approved};
+use crate::api::install_plan::{self, InstallPlan, Phase, StepStatus, is_approved};
 use crate::api::object;
 use crate::api::subscription::Subscription;
 use crate::bundle::reference;
@@ -123,7 +123,7 @@ pub fn summarize(settings: &Settings, world: &Reader<'_>, plan: &Value) -> PlanS
     let step = (phase != Phase::Complete.as_str()).then(|| blocking_step::open(plan)).flatten().map(|(_, step)| Step {
         kind: install_plan::Step::new(step).kind().to_owned(),
         name: install_plan::Step::new(step).name().to_owned(),
-        status: object::text(step, &["status"]).to_owned(),
+        status: install_plan::Step::new(step).status_text().to_owned(),
         resolving: install_plan::Step::new(step).resolving().to_owned(),
     });
     let reason = reason(settings, world, plan, &phase, approved, step.as_ref());
@@ -193,7 +193,7 @@ fn reason(
                 });
             }
             let steps = InstallPlan::new(plan).steps_json();
-            match (steps.iter().find(|s| object::text(s, &["status"]) == crd::WAITING), step) {
+            match (steps.iter().find(|s| install_plan::Step::new(s).status() == StepStatus::WaitingForApi), step) {
                 (Some(waiting), _) => waits(&crd::waiting(waiting)),
                 (None, Some(Step { kind, name, .. })) => waits(&format!("the next step is {kind} {name}")),
                 (None, None) => waits("all steps are done, but its phase is not updated yet"),

@@ -146,7 +146,6 @@ fn is_on_its_way(context: &LintContext<'_>, namespace: &str, csv: &str) -> bool 
     let current: BTreeSet<&str> = subscribed.map(|s| Subscription::new(s).current_csv()).collect();
     let plans = context.world.in_namespace(&kind::INSTALL_PLAN, namespace).map(|o| o.json());
     let mut open = plans.filter(|plan| InstallPlan::new(plan).phase() != Phase::Complete);
-    let names =
-        |plan: &Value| object::list(plan, &["spec", "clusterServiceVersionNames"]).iter().any(|name| name == csv);
+    let names = |plan: &Value| InstallPlan::new(plan).csv_names().any(|name| name == csv);
     current.contains(csv) || open.any(names)
 }

@@ -16,7 +16,6 @@ use super::targets::has_selector;
 use super::{LintContext, Tenant};
 use crate::api::cluster_service_version::{Csv, Phase};
 use crate::api::conditions::Conditions;
-use crate::api::metadata::Metadata;
 use crate::api::object::{self, ObjectRef};
 use crate::api::operator_group::condition;
 use crate::finding::Severity;
@@ -63,10 +62,10 @@ fn status(context: &LintContext<'_>, tenant: &Tenant<'_>, at: usize) -> Option<P
         return None;
     }
     let wanted = context.scope(at).asked.as_ref().ok()?;
-    if object::at(group.json, &["status", "lastUpdated"]).is_null() {
+    if !group.has_status() {
         // Objects in files need not be of a cluster.
         let is_there = context.known.all(&kind::OPERATOR_GROUP);
-        let created = object::parse_time(Metadata::new(group.json).created())?;
+        let created = group.metadata().created_at()?;
         let is_old = context.now.duration_since(created) > RESYNC;
         let message = "OLM has never processed it";
         return (is_there && is_old).then(|| Problem::new(&STALE_STATUS, group.json, message).advise(RUNNING));

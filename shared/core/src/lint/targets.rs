@@ -38,7 +38,7 @@ pub(super) fn check(context: &LintContext<'_>, tenant: &Tenant<'_>, found: &mut 
 
 /// Returns the namespaces that the spec names.
 fn named(group: Group<'_>) -> Vec<&str> {
-    group.wanted_namespaces().collect()
+    group.target_namespaces().collect()
 }
 
 /// Reports whether there is a selector that is not empty.

@@ -60,7 +60,7 @@ impl<'a> Group<'a> {
 
     /// Returns the target namespaces in its status; exactly `""` when it is global.
     pub fn targets(self) -> BTreeSet<&'a str> {
-        self.target_namespaces().collect()
+        self.namespaces().collect()
     }
 
     /// Returns the ServiceAccount with whose permissions its members are installed, if it names one. It is always in the
@@ -73,7 +73,7 @@ impl<'a> Group<'a> {
         let wanted = self.service_account();
         match wanted {
             "" => Ok(None),
-            _ if self.found_service_account() == wanted => {
+            _ if object::text(self.service_account_ref(), &["name"]) == wanted => {
                 Ok(Some(Account { namespace: self.namespace().to_owned(), name: wanted.to_owned() }))
             }
             _ => Err(wanted),
@@ -191,7 +191,7 @@ pub fn originals<'w>(world: &Reader<'w>, namespace: &str) -> impl Iterator<Item 
 /// # Errors
 /// The spec is invalid, for the returned reason.
 pub fn wanted_targets(world: &Reader<'_>, group: Group<'_>) -> Result<BTreeSet<String>, String> {
-    let named: Vec<&str> = group.wanted_namespaces().collect();
+    let named: Vec<&str> = group.target_namespaces().collect();
     if named.contains(&"") {
         return Err(format!("TargetNamespaces cannot contain NamespaceAll: [{}]", named.join(" ")));
     }

@@ -146,9 +146,8 @@ impl<'w> Intersections<'w> {
                 .into_iter()
                 .flatten()
                 .all(|near| groups.get(near).is_none_or(|other| other.namespace() != group.namespace()));
-            let spec = object::at(group.json, &["spec"]);
-            let asked = if object::list(spec, &["targetNamespaces"]).is_empty() {
-                let selector = object::at(spec, &["selector"]).to_string();
+            let asked = if group.target_namespaces().next().is_none() {
+                let selector = group.selector().to_string();
                 selected.entry(selector).or_insert_with(|| membership::wanted_targets(world, *group)).clone()
             } else {
                 membership::wanted_targets(world, *group)
@@ -349,7 +348,7 @@ pub fn targets(world: &Reader<'_>, group: Group<'_>) -> BTreeSet<String> {
 fn targets_of(world: &Reader<'_>, group: Group<'_>, asked: Option<&BTreeSet<String>>) -> BTreeSet<String> {
     let recorded = || group.targets().into_iter().map(str::to_owned);
     let Some(mut wanted) = asked.cloned() else { return recorded().collect() };
-    let has_selector = object::list(group.json, &["spec", "targetNamespaces"]).is_empty() && !wanted.contains("");
+    let has_selector = group.target_namespaces().next().is_none() && !wanted.contains("");
     if has_selector {
         wanted.extend(recorded().filter(|name| !name.is_empty() && world.json(&kind::NAMESPACE, "", name).is_none()));
     }

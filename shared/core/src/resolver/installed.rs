@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::Installed;
+use crate::api::cluster_service_version::Csv;
 use crate::api::object::{self, Gvk};
 use crate::bundle::property::{self, Property};
 use crate::catalog::Entry;
@@ -19,7 +20,7 @@ impl Installed {
 }
 
 fn entry(csv: &Value, package: Option<&str>) -> Result<Entry, String> {
-    let version_text = object::text(csv, &["spec", "version"]);
+    let version_text = Csv::new(csv).version();
     // OLM also reads the APIs of a CSV that has the annotation.
     let mut derived = derived(csv)?;
     let properties = match object::annotation(csv, "operatorframework.io/properties") {
@@ -55,16 +56,20 @@ fn annotated(annotation: &str) -> Result<Vec<Property>, serde_json::Error> {
 
 /// Returns the APIs that a CSV owns and requires.
 fn derived(csv: &Value) -> Result<Vec<Property>, String> {
+    let csv = Csv::new(csv);
     let mut properties = Vec::new();
-    for (part, type_) in [("owned", property::GVK), ("required", property::GVK_REQUIRED)] {
-        for crd in object::list(csv, &["spec", "customresourcedefinitions", part]) {
+    for (crds, services, type_) in [
+        (csv.owned_crds(), csv.owned_api_services(), property::GVK),
+        (csv.required_crds(), csv.required_api_services(), property::GVK_REQUIRED),
+    ] {
+        for crd in crds {
             let [name, version, kind] = ["name", "version", "kind"].map(|key| object::text(crd, &[key]));
             let Some((_, group)) = name.split_once('.') else {
                 return Err(format!("error parsing crd name: {name}"));
             };
             properties.push(Property::gvk(type_, &Gvk::new(group, version, kind)));
         }
-        for api in object::list(csv, &["spec", "apiservicedefinitions", part]) {
+        for api in services {
             let [group, version, kind] = ["group", "version", "kind"].map(|key| object::text(api, &[key]));
             properties.push(Property::gvk(type_, &Gvk::new(group, version, kind)));
         }

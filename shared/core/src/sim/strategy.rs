@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::ids::Ids;
 use super::kinds::{KindVersion, ResourceKind};
+use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::object::{at, generation, list, map_mut, name, text, uid};
 
 /// The label that contains a Namespace's name.
@@ -169,8 +170,8 @@ fn storage_version(crd: &Value) -> Option<Value> {
 /// Adds the storage version to the stored versions.
 fn remember_storage_version(crd: &mut Value) {
     let Some(storage) = storage_version(crd) else { return };
-    let mut stored = list(crd, &["status", "storedVersions"]).to_vec();
-    if !stored.contains(&storage) {
+    if !CustomResourceDefinition::new(crd).stored_versions().any(|stored| storage == stored) {
+        let mut stored = list(crd, &["status", "storedVersions"]).to_vec();
         stored.push(storage);
         map_mut(crd, &["status"]).insert("storedVersions".into(), stored.into());
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::directory;
-use crate::api::catalog_source::{Origin, Target};
+use crate::api::catalog_source::{CatalogSource, Origin, Target};
 use crate::api::object;
 use crate::api::subscription::{State, Subscription};
 use crate::catalog::Snapshot;
@@ -177,7 +177,7 @@ pub(super) fn catalogs<'w>(
             Use::Content(snapshot) => catalogs.push(Catalog {
                 name: source.name,
                 namespace: source.namespace,
-                priority: source.object.and_then(|o| object::at(o, &["spec", "priority"]).as_i64()).unwrap_or_default(),
+                priority: source.object.map_or(0, |source| CatalogSource::new(source).priority()),
                 snapshot,
             }),
             Use::NotYet(Reason::Missing { .. }) if !is_named(source) => {}

@@ -41,6 +41,7 @@ use self::status::Draft;
 use crate::api::install_plan::{InstallPlan, Phase, is_generated};
 use crate::api::metadata::Metadata;
 use crate::api::object;
+use crate::api::operator_group::OperatorGroup;
 use crate::api::subscription::{self, condition_type};
 use crate::bundle::{BundleImage, reference};
 use crate::plan::{Action, Emit, Key, Plan, Propagation, Question, Reason, Verb};
@@ -124,6 +125,9 @@ fn plan_user_install_plans(
     plan
 }
 
+/// Annotation of an OperatorGroup: "true" if global catalogs are not used in its namespace.
+const EXCLUDES_GLOBAL: &str = "olm.operatorframework.io/exclude-global-namespace-resolution";
+
 /// What the OperatorGroup of the namespace specifies about resolution.
 struct Group<'w> {
     /// The OperatorGroup, if there is exactly one.
@@ -140,13 +144,11 @@ impl<'w> Group<'w> {
             [only] => Some(*only),
             _ => None,
         };
-        let says = |path: &[&str], value: &str| matches!(groups, [only] if object::text(only, path) == value);
-        let annotation = "olm.operatorframework.io/exclude-global-namespace-resolution";
         Self {
             object,
             count: groups.len(),
-            fail_forward: says(&["spec", "upgradeStrategy"], "TechPreviewUnsafeFailForward"),
-            excludes_global: says(&["metadata", "annotations", annotation], "true"),
+            fail_forward: object.is_some_and(|group| OperatorGroup::new(group).fails_forward()),
+            excludes_global: object.and_then(|group| object::annotation(group, EXCLUDES_GLOBAL)) == Some("true"),
         }
     }
 }
@@ -156,7 +158,7 @@ impl<'w> Group<'w> {
 /// not.
 fn delete_old_plans(plans: &[&Value], subscriptions: &[Draft<'_>]) -> Vec<Action> {
     let created = |p: &Value| Metadata::new(p).created().to_owned();
-    let counted = |p: &Value| object::at(p, &["spec", "generation"]).as_i64().filter(|generation| *generation > 0);
+    let counted = |p: &Value| Some(InstallPlan::new(p).generation()).filter(|generation| *generation > 0);
     let mut by_age = plans.to_vec();
     by_age.sort_by_cached_key(|p| (created(p), counted(p).is_none(), counted(p), object::name(p).to_owned()));
     let mut newest = 0;

@@ -9,7 +9,7 @@
 use serde_json::{Value, json};
 
 use super::{Images, Pending, State};
-use crate::api::catalog_source::pull_policy;
+use crate::api::catalog_source::{CatalogSource, pull_policy};
 use crate::api::conditions::Conditions;
 use crate::api::metadata::Metadata;
 use crate::api::{labels, object};
@@ -228,8 +228,8 @@ impl<'w> Job<'_, 'w, '_> {
             "initContainers": [copy, pull], "containers": [extract],
             "volumes": [{ "name": "bundle", "emptyDir": {} }, { "name": "util", "emptyDir": {} }],
         });
-        let secrets = object::list(self.source, &["spec", "secrets"]).iter().filter_map(Value::as_str);
-        let secrets: Vec<Value> = secrets.filter(|s| !s.is_empty()).map(|name| json!({ "name": name })).collect();
+        let secrets = CatalogSource::new(self.source).secrets();
+        let secrets: Vec<Value> = secrets.map(|name| json!({ "name": name })).collect();
         if !secrets.is_empty() {
             pod["imagePullSecrets"] = secrets.into();
         }

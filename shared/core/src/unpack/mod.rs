@@ -16,6 +16,7 @@ mod job;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use crate::api::catalog_source::pull_secrets;
 use crate::api::object;
 use crate::bundle::{BundleContent, BundleImage, Unpacked, Unpacking};
 use crate::go_format;
@@ -167,8 +168,7 @@ impl Images<'_, '_> {
     /// Returns the next attempt: the next of the current series, or the first of a new series when the last one has ended.
     fn begun(&self, image: &BundleImage, fact: Option<&Unpacking>) -> Unpacking {
         let source = self.world.json(&kind::CATALOG_SOURCE, &image.catalog_namespace, &image.catalog);
-        let secrets = source.map_or(&[][..], |s| object::list(s, &["spec", "secrets"]));
-        let secrets = secrets.iter().filter_map(Value::as_str).filter(|s| !s.is_empty()).map(str::to_owned).collect();
+        let secrets = source.map(pull_secrets).unwrap_or_default();
         let first = Unpacking { secrets, since: self.now, attempts: 1, running: true, ended: None };
         match fact {
             None => first,

@@ -68,7 +68,7 @@ pub(super) fn keys(gk: &GroupKind, json: &Value) -> Vec<IndexKey> {
         let provided = object::annotation(json, "olm.providedAPIs").unwrap_or_default();
         let provided = provided.split(',').map(|api| api.replace(' ', ""));
         keys.extend(provided.filter(|api| !api.is_empty()).map(IndexKey::ProvidedApi));
-        keys.extend(OperatorGroup::new(json).target_namespaces().map(|t| IndexKey::Target(t.to_owned())));
+        keys.extend(OperatorGroup::new(json).namespaces().map(|t| IndexKey::Target(t.to_owned())));
     } else if *gk == kind::COPIED_CSV {
         let from = object::label(json, labels::COPIED_FROM).filter(|_| !object::has_finalizer(json, FINALIZER));
         let from = from.unwrap_or_else(|| object::namespace(json));

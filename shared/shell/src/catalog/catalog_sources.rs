@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use futures::future::join_all;
 use jiff::Timestamp;
+use olm_core::api::catalog_source::CatalogSource;
 use olm_core::api::status::Status;
 use olm_core::api::{kinds, object};
 use olm_core::packages::CatalogInfo;
@@ -271,7 +272,7 @@ fn listing(sources: &Sources, with_namespace: bool, now: Timestamp) -> Listing {
             },
             health(source),
             table::object_age(source, now),
-            text(&["spec", "sourceType"]),
+            CatalogSource::new(source).source_type().to_owned(),
             of.into_iter().find(|o| !o.is_empty()).unwrap_or_default(),
             message(source, count.as_ref()),
         ]);
@@ -291,7 +292,7 @@ fn listing(sources: &Sources, with_namespace: bool, now: Timestamp) -> Listing {
 
 /// Returns the message of the status, else why the content cannot be read.
 fn message(source: &Value, count: Option<&Result<usize, String>>) -> String {
-    let of_status = object::text(source, &["status", "message"]);
+    let of_status = CatalogSource::new(source).message();
     match count {
         _ if !of_status.is_empty() => of_status.to_owned(),
         Some(Err(why)) => why.clone(),
@@ -301,9 +302,12 @@ fn message(source: &Value, count: Option<&Result<usize, String>>) -> String {
 
 /// Returns the reason of the status, else the state of the connection.
 fn health(source: &Value) -> String {
-    let [reason, state] = [&["status", "reason"][..], &["status", "connectionState", "lastObservedState"]]
-        .map(|path| object::text(source, path));
-    [reason, state].into_iter().find(|t| !t.is_empty()).unwrap_or(table::UNKNOWN).to_owned()
+    let source = CatalogSource::new(source);
+    [source.reason(), source.connection_state()]
+        .into_iter()
+        .find(|t| !t.is_empty())
+        .unwrap_or(table::UNKNOWN)
+        .to_owned()
 }
 
 #[cfg(test)]

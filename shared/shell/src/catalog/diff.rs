@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use olm_core::api::cluster_service_version::Csv;
 use olm_core::api::object;
 use olm_core::api::subscription;
 use olm_core::catalog::diff::{Change, Diff, Installed, Package, Subscription};
@@ -123,7 +124,7 @@ fn installed(there: &InstalledFrom, options: &Options, printer: &mut Printer) ->
         }
         let namespace = object::namespace(subscription);
         let csv = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name);
-        let version = csv.and_then(|csv| version::parse_tolerant(object::text(csv, &["spec", "version"])).ok());
+        let version = csv.and_then(|csv| version::parse_tolerant(Csv::new(csv).version()).ok());
         let spec = |key| object::text(subscription, &["spec", key]).to_owned();
         installed.push(Installed {
             subscription: Subscription { namespace: namespace.to_owned(), name: object::name(subscription).to_owned() },

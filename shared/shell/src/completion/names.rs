@@ -7,6 +7,7 @@ use std::sync::mpsc::Sender;
 use clap::{ArgAction, Args, Command, FromArgMatches};
 use futures::future::join3;
 use kube::config::{ExecInteractiveMode, Kubeconfig};
+use olm_core::api::install_plan::InstallPlan;
 use olm_core::api::kinds::{self, Kind};
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::catalog::{self, Snapshot};
@@ -290,7 +291,7 @@ fn of_files(names: Names, paths: &[PathBuf], given: &ParsedLine, found: &Found) 
             continue;
         }
         let row = Row { name: object::name(&object).to_owned(), namespace: own.to_owned(), cells: Vec::new() };
-        let is_approved = object::at(&object, &["spec", "approved"]) == &Value::Bool(true);
+        let is_approved = InstallPlan::new(&object).spec_approved();
         if names != Names::PendingInstallPlans || !is_approved {
             candidates.push(candidate(names, &row, given.value("namespace").unwrap_or_default()));
         }

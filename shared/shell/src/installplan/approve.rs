@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use olm_core::api::install_plan::APPROVED_CONTENT;
+use olm_core::api::install_plan::{APPROVED_CONTENT, InstallPlan};
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::explain::{Explanation, Subject};
@@ -360,7 +360,7 @@ async fn give(api: &Api, candidate: &Candidate, who: Option<&str>, dry_run: DryR
     match answer {
         Ok(_) => Approval::Approved,
         Err(refusal) if refusal.is_conflict() => match api.get(target).await {
-            Ok(Some(plan)) if is_approved(&plan) => {
+            Ok(Some(plan)) if InstallPlan::new(&plan).spec_approved() => {
                 Approval::Already(format!("was approved already{}", by_whom(&plan)))
             }
             _ => Approval::Refused(changed()),
@@ -370,10 +370,6 @@ async fn give(api: &Api, candidate: &Candidate, who: Option<&str>, dry_run: DryR
         }
         Err(refusal) => Approval::Failed(lookup::refused(&refusal, "patch", "installplans", &target.namespace)),
     }
-}
-
-fn is_approved(plan: &Value) -> bool {
-    object::at(plan, &["spec", "approved"]) == &Value::Bool(true)
 }
 
 /// Returns ` by jane at 2026-…`, as far as the annotations of the plan contain it.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use olm_core::api::install_plan::InstallPlan;
 use olm_core::api::object;
 use olm_core::installplan::summary::{self, PlanSummary};
 use olm_core::plan::{BlockingBundle, Reason};
@@ -135,7 +136,7 @@ fn listing(state: &ClusterState, options: &Options) -> Listing {
         listed.push(Listed { plan, summary, subscriptions });
     }
     listed.sort_by_key(|l| {
-        let generation = object::at(l.plan, &["spec", "generation"]).as_i64();
+        let generation = InstallPlan::new(l.plan).generation();
         (object::namespace(l.plan), generation, object::name(l.plan))
     });
     let columns = COLUMNS.into_iter().filter(|column| state.namespace.is_none() || *column != NAMESPACE);

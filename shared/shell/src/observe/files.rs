@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use olm_core::api::metadata::Metadata;
 use olm_core::api::object;
 use olm_core::budget;
 use olm_core::yaml::{self, Step};
@@ -223,7 +224,7 @@ fn add(value: Value, place: &str, items: &[usize], given: &mut Vec<InputObject>)
         let errors: Vec<Error> = list.iter().enumerate().filter_map(add_item).collect();
         return Error::all(errors);
     }
-    let named = !object::name(&value).is_empty() || !object::text(&value, &["metadata", "generateName"]).is_empty();
+    let named = !object::name(&value).is_empty() || !Metadata::new(&value).generate_name().is_empty();
     if !named {
         return Err(Error::NoName { kind, place: here() });
     }

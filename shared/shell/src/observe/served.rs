@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use olm_core::api::custom_resource_definition::CustomResourceDefinition;
 use olm_core::api::object::{self, Gvk};
 use serde_json::Value;
 
@@ -72,18 +73,10 @@ impl Served {
     pub(super) fn add_object(&mut self, json: &Value) {
         let gvk = object::gvk(json);
         if gvk.group == "apiextensions.k8s.io" && gvk.kind == "CustomResourceDefinition" {
-            let text = |path: &[&str]| object::text(json, path);
-            let namespaced = text(&["spec", "scope"]) == "Namespaced";
-            self.defined.insert((text(&["spec", "group"]).to_owned(), text(&["spec", "names", "kind"]).to_owned()));
-            for version in object::list(json, &["spec", "versions"]) {
-                if object::at(version, &["served"]) == &Value::Bool(true) {
-                    let gvk = Gvk::new(
-                        text(&["spec", "group"]),
-                        object::text(version, &["name"]),
-                        text(&["spec", "names", "kind"]),
-                    );
-                    self.add(gvk, Some(namespaced));
-                }
+            let crd = CustomResourceDefinition::new(json);
+            self.defined.insert((crd.group().to_owned(), crd.kind().to_owned()));
+            for version in crd.served() {
+                self.add(Gvk::new(crd.group(), version.name(), crd.kind()), Some(crd.is_namespaced()));
             }
         }
         self.add(gvk, None);

@@ -150,8 +150,8 @@ async fn check(api: &Api, options: &Options, release: &Release, printer: &mut Pr
     for crd in release.stage(Stage::Definitions) {
         if let Some(there) = get(api, &ObjectRef::from_object(crd)).await? {
             let offered: Vec<&str> = CustomResourceDefinition::new(crd).versions().map(CrdVersion::name).collect();
-            let stored = object::list(&there, &["status", "storedVersions"]).iter().filter_map(Value::as_str);
-            if let Some(lost) = stored.into_iter().find(|stored| !offered.contains(stored)) {
+            let mut stored = CustomResourceDefinition::new(&there).stored_versions();
+            if let Some(lost) = stored.find(|stored| !offered.contains(stored)) {
                 let name = object::name(crd);
                 return Err(CliError::new(
                     ErrorKind::Api,

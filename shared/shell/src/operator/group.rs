@@ -158,7 +158,7 @@ fn fits(world: &Reader<'_>, group: Group<'_>, request: Request<'_>) -> Result<()
             )));
         }
     }
-    let account = object::text(group.json, &["spec", "serviceAccountName"]);
+    let account = group.service_account();
     if let Some(wanted) = service_account.filter(|wanted| *wanted != account) {
         let has = if account.is_empty() { "no ServiceAccount" } else { account };
         return Err(blocked(namespace, &format!("has OperatorGroup {name} with {has}, not {wanted}"))

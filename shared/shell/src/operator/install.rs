@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use olm_core::api::catalog_source::CatalogSource;
 use olm_core::api::object::{self, ObjectRef};
 pub use olm_core::api::subscription::Approval;
 use olm_core::api::subscription::Subscription;
@@ -208,7 +209,7 @@ async fn prepare(
     let catalogs = explain::catalogs(state, &asked);
     let priority = |namespace: &str, name: &str| {
         let source = Reader::new(&state.world).json(&kind::CATALOG_SOURCE, namespace, name);
-        source.map_or(0, |source| object::at(source, &["spec", "priority"]).as_i64().unwrap_or_default())
+        source.map_or(0, |source| CatalogSource::new(source).priority())
     };
     let candidates = selection::candidates(&catalogs, &asked, priority);
     let catalog = options.catalog.as_ref().map(|catalog| match catalog {

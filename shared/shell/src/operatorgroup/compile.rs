@@ -217,7 +217,7 @@ impl Permissions<'_> {
     /// Returns a simulated cluster with only the group.
     fn place(&self, with: &[Value]) -> ClusterState {
         let namespace = object::namespace(self.group);
-        let targets = object::list(self.group, &["spec", "targetNamespaces"]).iter().filter_map(Value::as_str);
+        let targets = Group::new(self.group).target_namespaces();
         let namespaces: BTreeSet<&str> = targets.chain([namespace]).collect();
         let mut objects: Vec<Value> = namespaces
             .into_iter()

@@ -12,6 +12,7 @@
 use std::path::PathBuf;
 
 use olm_core::api::kinds;
+use olm_core::api::metadata::Metadata;
 use olm_core::api::object::{self, Gvk};
 use olm_core::listing::listed;
 use olm_core::membership::Group;
@@ -210,8 +211,8 @@ async fn state(options: &Options, requested: &RequestedGroup, printer: &mut Prin
 /// Returns whether the namespace has several groups, one of them new, of which the later one is about to be deleted.
 fn is_settling(state: &ClusterState, namespace: &str) -> bool {
     let world = Reader::new(&state.world);
-    let created = |group: &Value| object::parse_time(object::text(group, &["metadata", "creationTimestamp"]));
-    let ages = world.in_namespace(&kind::OPERATOR_GROUP, namespace).filter_map(|o| created(o.json()));
+    let groups = world.in_namespace(&kind::OPERATOR_GROUP, namespace);
+    let ages = groups.filter_map(|group| Metadata::new(group.json()).created_at());
     let ages: Vec<_> = ages.map(|created| state.at.duration_since(created).unsigned_abs()).collect();
     ages.len() > 1 && ages.iter().any(|age| *age < SETTLES)
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use olm_core::api::metadata::Metadata;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::sim::{Patch, Simulation};
 use serde::Deserialize;
@@ -141,7 +142,7 @@ fn target(simulation: &Simulation, kind: &str, namespace: &str, name: Option<&st
     let candidates = of_kind.filter(|o| object::namespace(o) == namespace);
     let found = match name {
         Some(name) => candidates.into_iter().find(|o| object::name(o) == name),
-        None => candidates.max_by_key(|o| object::text(o, &["metadata", "creationTimestamp"]).to_owned()),
+        None => candidates.max_by_key(|o| Metadata::new(o).created().to_owned()),
     }?;
     Some(ObjectRef::from_object(&found))
 }

@@ -28,6 +28,7 @@ use self::graph::Versions;
 use super::blob::{self, BundleBlob, ChannelEntry};
 use super::index::{Located, PackageBlobs};
 use super::{CatalogIndex, MigrationLevel, migrate, template, validate};
+use crate::api::cluster_service_version::Csv;
 use crate::api::object::{list, text};
 use crate::bundle::property::CSV_METADATA;
 use crate::finding::{Finding, Severity};
@@ -269,7 +270,7 @@ fn new(of: &Located<BundleBlob>, package: &str, request: &Request) -> Result<New
     let skips = list(&csv, &["spec", "skips"]).iter().filter_map(Value::as_str).map(str::to_owned).collect();
     let entry = ChannelEntry {
         name: name.clone(),
-        replaces: text(&csv, &["spec", "replaces"]).to_owned(),
+        replaces: Csv::new(&csv).replaces().to_owned(),
         skips,
         skip_range: skip_range.to_owned(),
     };

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use olm_core::api::catalog_source::CatalogSource;
 use olm_core::api::kinds;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::subscription::Subscription;
@@ -82,9 +83,9 @@ async fn resolved(state: &ClusterState, namespace: &str, images: &image::Options
     }
     let catalogs = names.iter().filter_map(|(namespace, name)| {
         let source = world.json(&kind::CATALOG_SOURCE, namespace, name);
-        let priority = source.and_then(|source| object::at(source, &["spec", "priority"]).as_i64());
+        let priority = source.map_or(0, |source| CatalogSource::new(source).priority());
         let snapshot = world.catalog(namespace, name)?.snapshot.as_deref()?;
-        Some(Catalog { name, namespace, priority: priority.unwrap_or_default(), snapshot })
+        Some(Catalog { name, namespace, priority, snapshot })
     });
     let catalogs: Vec<Catalog<'_>> = catalogs.collect();
     let is_known = |place: &str, name: &str| catalogs.iter().any(|c| (c.namespace, c.name) == (place, name));
