@@ -21,6 +21,12 @@ pub const NAMES_ACCEPTED: &str = "NamesAccepted";
 pub const AVAILABLE: &str = "Available";
 /// Set by Kubernetes on a Deployment whose rollout progresses or is complete.
 pub const PROGRESSING: &str = "Progressing";
+/// The Job has failed.
+pub const FAILED: &str = "Failed";
+/// The Job is complete.
+pub const COMPLETE: &str = "Complete";
+/// The operator can be upgraded: in an OperatorCondition.
+pub const UPGRADEABLE: &str = "Upgradeable";
 /// The Pod is ready.
 pub const READY: &str = "Ready";
 
@@ -42,6 +48,11 @@ impl<'a> Conditions<'a> {
     /// Returns the conditions of a status.
     pub fn from_status(status: &'a Value) -> Self {
         Self(object::list(status, &["conditions"]))
+    }
+
+    /// Returns a list of conditions.
+    pub const fn from_list(conditions: &'a [Value]) -> Self {
+        Self(conditions)
     }
 
     /// Returns all conditions as JSON.
@@ -93,13 +104,28 @@ impl<'a> Condition<'a> {
 
     /// `lastTransitionTime`
     pub fn last_transition(self) -> Option<Timestamp> {
-        object::parse_time(object::text(self.json, &["lastTransitionTime"]))
+        object::parse_time(self.last_transition_text())
+    }
+
+    /// `lastTransitionTime` as text.
+    pub fn last_transition_text(self) -> &'a str {
+        object::text(self.json, &["lastTransitionTime"])
+    }
+
+    /// `observedGeneration`: the generation of the object for which the condition was determined.
+    pub fn observed_generation(self) -> Option<i64> {
+        object::at(self.json, &["observedGeneration"]).as_i64()
     }
 
     /// Returns whether the status is [`TRUE`].
     pub fn is_true(self) -> bool {
         self.status() == TRUE
     }
+}
+
+/// Returns the status of a condition that holds or does not.
+pub(crate) const fn status(holds: bool) -> &'static str {
+    if holds { TRUE } else { FALSE }
 }
 
 /// Sets a condition in a list: it replaces the condition of its type, or is added at the end.

@@ -76,7 +76,7 @@ fn is_reference(image: &str) -> bool {
 }
 
 fn set(work: &mut Work<'_>, kind: &str, status: bool, reason: &str, message: &str) {
-    let status = if status { "True" } else { "False" };
+    let status = conditions::status(status);
     let mut conditions = Conditions::new(work.source).json().to_vec();
     if let Some(written) = work.status.get("conditions").and_then(Value::as_array) {
         conditions.clone_from(written);

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Copies, Offered, accepts_copy, in_order, offering_group};
-use crate::api::conditions::{self, Conditions};
+use crate::api::conditions::{self, Condition, Conditions, FALSE, TRUE};
 use crate::api::object;
 use crate::membership::{self, Group};
 use crate::plan::{Action, Controller, Key, Plan};
@@ -54,12 +54,9 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     if says(&wanted) {
         return Plan::nothing();
     }
-    let status = object::text(&wanted, &["status"]);
-    let since = old
-        .filter(|old| old.status() == status)
-        .map_or_else(|| object::time(now), |old| object::text(old.json, &["lastTransitionTime"]).to_owned());
+    let since = conditions::transition_time(&conditions, TYPE, Condition::new(&wanted).status(), now);
     let mut wanted = wanted;
-    object::map_mut(&mut wanted, &[]).insert("lastTransitionTime".to_owned(), since.into());
+    object::map_mut(&mut wanted, &[]).insert("lastTransitionTime".to_owned(), since);
     conditions::set(&mut conditions, wanted);
     let mut new = config.clone();
     object::map_mut(&mut new, &["status"]).insert("conditions".to_owned(), conditions.into());
@@ -69,17 +66,17 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
 /// Returns the condition that reports whether copies are as desired, without its time.
 fn condition(config: &Value, good: bool) -> Value {
     let (status, reason, message) = match (disables(config), good) {
-        (false, true) => ("False", "CopiedCSVsEnabled", "Copied CSVs are enabled and present across the cluster"),
+        (false, true) => (FALSE, "CopiedCSVsEnabled", "Copied CSVs are enabled and present across the cluster"),
         (false, false) => {
-            ("False", "CopiedCSVsEnabled", "Copied CSVs are enabled and at least one copied CSVs is missing")
+            (FALSE, "CopiedCSVsEnabled", "Copied CSVs are enabled and at least one copied CSVs is missing")
         }
         (true, false) => (
-            "False",
+            FALSE,
             "CopiedCSVsDisabled",
             "Copied CSVs are disabled and at least one unexpected copied CSV was found for an operator installed in AllNamespace mode",
         ),
         (true, true) => (
-            "True",
+            TRUE,
             "CopiedCSVsDisabled",
             "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode",
         ),

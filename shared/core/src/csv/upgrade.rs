@@ -1,9 +1,8 @@
 //! Decides whether a ClusterServiceVersion may be replaced now (olm-behaviour/csv.md#upgrades).
 
-use serde_json::Value;
-
 use super::siblings;
 use crate::api::cluster_service_version::Csv;
+use crate::api::conditions::{Condition, Conditions, FALSE, UPGRADEABLE};
 use crate::api::object;
 use crate::world::{Reader, kind};
 
@@ -11,19 +10,17 @@ use crate::world::{Reader, kind};
 /// it may be.
 pub(super) fn objection(world: &Reader<'_>, old: Csv<'_>) -> Option<String> {
     let condition = world.json(&kind::OPERATOR_CONDITION, old.namespace(), old.name())?;
-    let upgradeable = |path: &[&str]| -> Option<&Value> {
-        object::list(condition, path).iter().find(|c| object::text(c, &["type"]) == "Upgradeable")
-    };
-    let refusal = |c: &Value| Some(format!("the operator is not upgradeable: {}", object::text(c, &["message"])));
-    if let Some(forced) = upgradeable(&["spec", "overrides"]) {
-        return if object::text(forced, &["status"]) == "True" { None } else { refusal(forced) };
+    let refusal = |c: Condition<'_>| Some(format!("the operator is not upgradeable: {}", c.message()));
+    let overrides = Conditions::from_list(object::list(condition, &["spec", "overrides"]));
+    if let Some(forced) = overrides.find(UPGRADEABLE) {
+        return if forced.is_true() { None } else { refusal(forced) };
     }
-    let reported = upgradeable(&["status", "conditions"])?;
-    let status = object::text(reported, &["status"]);
-    if object::at(reported, &["observedGeneration"]).as_i64() != Some(object::generation(condition)) {
+    let reported = Conditions::new(condition).find(UPGRADEABLE)?;
+    let status = reported.status();
+    if reported.observed_generation() != Some(object::generation(condition)) {
         return Some(format!("the operatorcondition status \"Upgradeable\"=\"{status}\" is outdated"));
     }
-    if status == "False" { refusal(reported) } else { None }
+    if status == FALSE { refusal(reported) } else { None }
 }
 
 /// Returns the newest of the chain of replacements that starts at `csv`, unless the chain is a cycle.

@@ -39,7 +39,7 @@ use self::pass::{Error, Pass, Stop};
 pub use self::referenced_manifests::contents;
 pub use self::step::gvk as kind_made;
 pub use self::warning_events::warning_event;
-use crate::api::conditions::{FALSE, TRUE};
+use crate::api::conditions::{self, Conditions};
 use crate::api::install_plan::{InstallPlan, Phase, condition, is_approved, reason};
 use crate::api::object::{self, ObjectRef};
 use crate::api::status::Status as Answer;
@@ -284,34 +284,28 @@ impl Status {
 
     /// Sets the condition `Installed`.
     fn installed(&mut self, status: bool, reason: &str, message: &str, now: Timestamp) {
-        let conditions = self.0.entry("conditions").or_insert_with(|| json!([]));
-        let text = if status { TRUE } else { FALSE };
-        let known = conditions.as_array().into_iter().flatten().find(|c| c["type"] == condition::INSTALLED);
-        let same = |c: &&Value| {
-            let of = |key| object::text(c, &[key]);
-            (of("status"), of("reason"), of("message")) == (text, reason, message)
-        };
-        if known.as_ref().is_some_and(same) {
+        let status = conditions::status(status);
+        let mut all = self.conditions().to_vec();
+        let known = Conditions::from_list(&all).find(condition::INSTALLED);
+        if known.is_some_and(|c| (c.status(), c.reason(), c.message()) == (status, reason, message)) {
             return;
         }
-        let changed = object::time(now);
-        let mut condition = json!({ "type": condition::INSTALLED, "status": text, "lastUpdateTime": changed });
-        let turned = known.filter(|c| c["status"] == text).map(|c| c["lastTransitionTime"].clone());
-        condition["lastTransitionTime"] = turned.unwrap_or_else(|| changed.into());
+        let mut condition = json!({
+            "type": condition::INSTALLED, "status": status, "lastUpdateTime": object::time(now),
+            "lastTransitionTime": conditions::transition_time(&all, condition::INSTALLED, status, now),
+        });
         for (key, text) in [("reason", reason), ("message", message)] {
             if !text.is_empty() {
                 condition[key] = text.into();
             }
         }
-        let mut all: Vec<Value> = conditions
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter(|c| c["type"] != condition::INSTALLED)
-            .cloned()
-            .collect();
+        conditions::remove(&mut all, &[condition::INSTALLED]);
         all.push(condition);
-        *conditions = all.into();
+        self.put("conditions", all);
+    }
+
+    fn conditions(&self) -> &[Value] {
+        self.0.get("conditions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
     /// Records the time of the last attempt to create skipped objects.
@@ -324,8 +318,7 @@ impl Status {
 
     /// Clears the condition of an earlier failed check.
     fn clear_check(&mut self, now: Timestamp) {
-        let conditions = self.0.get("conditions").and_then(Value::as_array);
-        if conditions.into_iter().flatten().any(|c| c["reason"] == reason::CHECK_FAILED) {
+        if Conditions::from_list(self.conditions()).iter().any(|c| c.reason() == reason::CHECK_FAILED) {
             self.installed(false, "Unknown", "", now);
         }
     }

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::api::cluster_service_version::is_copy;
-use crate::api::conditions::Conditions;
+use crate::api::conditions::{self, Condition, Conditions};
 use crate::api::{labels, object};
 use crate::plan::{Action, Key, Plan};
 use crate::world::{Reader, kind};
@@ -124,34 +124,26 @@ fn owned(world: &Reader<'_>, condition: &Value, kind: &str, fields: &[(&str, Val
 fn report(condition: &Value, now: Timestamp) -> Option<Action> {
     let generation = object::generation(condition);
     let mut reported = Conditions::new(condition).json().to_vec();
-    for said in object::list(condition, &["spec", "conditions"]) {
-        let type_ = object::text(said, &["type"]);
-        let old = reported.iter_mut().find(|c| object::text(c, &["type"]) == type_);
-        let told = |c: &Value| {
-            object::at(c, &["status"]) == object::at(said, &["status"])
-                && object::at(c, &["observedGeneration"]).as_i64() == Some(generation)
-        };
-        if old.as_ref().is_some_and(|c| told(c)) {
+    for written in Conditions::from_list(object::list(condition, &["spec", "conditions"])).iter() {
+        let old = Conditions::from_list(&reported).find(written.of_type());
+        let same_status = old.filter(|old| old.status() == written.status());
+        if same_status.is_some_and(|old| old.observed_generation() == Some(generation)) {
             continue;
         }
-        let same_status = old.as_ref().filter(|c| object::at(c, &["status"]) == object::at(said, &["status"]));
-        let since = [same_status.map(|c| &**c), Some(said)]
+        let since = [same_status, Some(written)]
             .into_iter()
             .flatten()
-            .map(|c| object::text(c, &["lastTransitionTime"]))
+            .map(Condition::last_transition_text)
             .find(|time| !time.is_empty());
         let new = json!({
-            "type": type_,
-            "status": object::at(said, &["status"]),
-            "reason": object::text(said, &["reason"]),
-            "message": object::text(said, &["message"]),
+            "type": written.of_type(),
+            "status": written.status(),
+            "reason": written.reason(),
+            "message": written.message(),
             "observedGeneration": generation,
             "lastTransitionTime": since.map_or_else(|| object::time(now), str::to_owned),
         });
-        match old {
-            Some(old) => *old = new,
-            None => reported.push(new),
-        }
+        conditions::set(&mut reported, new);
     }
     if reported == Conditions::new(condition).json() {
         return None;

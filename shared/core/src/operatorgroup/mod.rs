@@ -34,8 +34,9 @@ use serde_json::{Value, json};
 
 pub use self::namespace::plan as plan_namespace;
 use crate::api::cluster_service_version::{Csv, Phase};
+use crate::api::conditions::{self, Conditions};
 use crate::api::operator_group::condition;
-use crate::api::{conditions, labels, object};
+use crate::api::{labels, object};
 use crate::membership::{self, Apis, Group};
 use crate::plan::{Action, Key, Plan, Reason};
 use crate::world::{Reader, kind};
@@ -114,7 +115,7 @@ impl Status {
 
     /// Sets a condition, which is True as long as it exists, or removes it.
     fn condition(&mut self, type_: &str, because: Option<(&str, &str)>, now: Timestamp) {
-        let mut conditions = object::list(&self.json, &["conditions"]).to_vec();
+        let mut conditions = Conditions::from_status(&self.json).json().to_vec();
         let Some((reason, message)) = because else {
             conditions::remove(&mut conditions, &[type_]);
             return self.set("conditions", conditions);

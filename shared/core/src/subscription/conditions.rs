@@ -3,13 +3,14 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::api::{conditions, object};
+use crate::api::conditions::{self, Conditions};
+use crate::api::object;
 
 /// A condition as OLM writes it; an empty reason or message is left out.
 pub(super) fn condition(kind: &str, status: bool, reason: &str, message: &str) -> Map<String, Value> {
     let mut condition = Map::new();
     condition.insert("type".to_owned(), kind.into());
-    condition.insert("status".to_owned(), if status { "True" } else { "False" }.into());
+    condition.insert("status".to_owned(), conditions::status(status).into());
     for (key, text) in [("reason", reason), ("message", message)] {
         if !text.is_empty() {
             condition.insert(key.to_owned(), text.into());
@@ -29,7 +30,7 @@ pub(super) fn set_timeless(status: &mut Value, condition: Map<String, Value>) {
 }
 
 fn put(status: &mut Value, new: Map<String, Value>, now: Option<Timestamp>) {
-    let mut conditions = object::list(status, &["conditions"]).to_vec();
+    let mut conditions = Conditions::from_status(status).json().to_vec();
     if conditions::set_changed(&mut conditions, new, now) {
         status["conditions"] = conditions.into();
     }
@@ -37,7 +38,7 @@ fn put(status: &mut Value, new: Map<String, Value>, now: Option<Timestamp>) {
 
 /// Removes conditions of these types.
 pub(super) fn remove(status: &mut Value, types: &[&str]) {
-    let known = object::list(status, &["conditions"]);
+    let known = Conditions::from_status(status).json();
     let mut conditions = known.to_vec();
     conditions::remove(&mut conditions, types);
     if conditions.is_empty() {

@@ -11,8 +11,8 @@ use super::install::Install;
 use super::installed::Namespace;
 use super::status::Draft;
 use super::{Group, NamespaceState};
-use crate::api::conditions::Conditions;
-use crate::api::install_plan::{InstallPlan, Phase, is_approved, is_generated};
+use crate::api::conditions::{self, Conditions};
+use crate::api::install_plan::{self, InstallPlan, Phase, is_approved, is_generated};
 use crate::api::metadata::Metadata;
 use crate::api::object;
 use crate::catalog::Entry;
@@ -138,7 +138,7 @@ fn failed(plan: &Value, failure: &Failure, now: jiff::Timestamp) -> Plan {
         new["status"] = json!({
             "phase": Phase::Planning, "catalogSources": [],
             "conditions": [{
-                "type": "Resolved", "status": "False", "reason": reason, "message": message,
+                "type": install_plan::condition::RESOLVED, "status": conditions::FALSE, "reason": reason, "message": message,
                 "lastUpdateTime": time, "lastTransitionTime": time,
             }],
         });

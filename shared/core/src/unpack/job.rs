@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Images, Pending, State};
 use crate::api::catalog_source::{CatalogSource, pull_policy};
-use crate::api::conditions::Conditions;
+use crate::api::conditions::{COMPLETE, Conditions, FAILED};
 use crate::api::metadata::Metadata;
 use crate::api::{labels, object};
 use crate::bundle::{BundleContent, BundleImage, reference};
@@ -49,10 +49,9 @@ pub(super) fn content(
     };
     let mut actions: Vec<Action> =
         actions.into_iter().chain(surplus.iter().map(|job| Action::delete(job, Propagation::Background))).collect();
-    if let Some(failed) = condition(best, "Failed") {
-        let text = |key| object::text(failed, &[key]).to_owned();
-        let state = State::JobFailed(text("reason"), text("message"));
-        let since = object::parse_time(object::text(failed, &["lastTransitionTime"]));
+    if let Some(failed) = Conditions::new(best).holding(FAILED) {
+        let state = State::JobFailed(failed.reason().to_owned(), failed.message().to_owned());
+        let since = failed.last_transition();
         let next = since.zip(images.timeouts.annotated_retry).and_then(|(since, retry)| since.checked_add(retry).ok());
         if next.is_some_and(|next| next <= images.now) {
             actions.push(Action::Create(job.job(config_map, true)));
@@ -66,17 +65,13 @@ pub(super) fn content(
         actions.push(Action::delete(best, Propagation::Background));
         return pending(actions, State::Waits(None));
     }
-    if condition(best, "Complete").is_none() {
+    if !Conditions::new(best).is_true(COMPLETE) {
         return pending(actions, State::Waits(job.held_up(best)));
     }
     if !actions.is_empty() || object::at(config_map, &["binaryData"]).is_null() {
         return pending(actions, State::Waits(None));
     }
     reference::content(config_map).or_else(|message| pending(actions, State::Failed("UnpackFailed", message)))
-}
-
-fn condition<'j>(job: &'j Value, of_type: &str) -> Option<&'j Value> {
-    Conditions::new(job).holding(of_type).map(|condition| condition.json)
 }
 
 /// Returns whether the reason is a pull failure.
@@ -165,9 +160,9 @@ impl<'w> Job<'_, 'w, '_> {
             })
             .collect();
         let created = |job: &Value| Metadata::new(job).created().to_owned();
-        jobs.sort_by_key(|job| (condition(job, "Failed").is_some(), std::cmp::Reverse(created(job))));
+        jobs.sort_by_key(|job| (Conditions::new(job).is_true(FAILED), std::cmp::Reverse(created(job))));
         let best = jobs.first().copied();
-        let mut failed: Vec<&Value> = jobs.into_iter().filter(|job| condition(job, "Failed").is_some()).collect();
+        let mut failed: Vec<&Value> = jobs.into_iter().filter(|job| Conditions::new(job).is_true(FAILED)).collect();
         // The oldest failure is retained.
         failed.pop();
         (best, failed.split_off(failed.len().min(FAILED_JOBS - 1)))

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::super::api_server::{ApiServer, time};
 use super::super::writes::Propagation;
 use super::{Condition, number, replica_sets, seconds_after, set_condition};
-use crate::api::conditions::Conditions;
+use crate::api::conditions::{COMPLETE, Conditions, FAILED};
 use crate::api::object::{at, is_deleting, map_mut};
 
 pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
     for job in server.pick("batch", "Job", |job| !is_deleting(job)) {
-        if let Some(ended) = ["Complete", "Failed"].iter().find_map(|kind| Conditions::new(&job).find(kind)) {
+        if let Some(ended) = [COMPLETE, FAILED].iter().find_map(|kind| Conditions::new(&job).find(kind)) {
             expire(server, &job, ended.json, now);
         } else if at(&job, &["spec", "suspend"]) != &json!(true) {
             run(server, job, now);
@@ -32,7 +32,7 @@ fn run(server: &mut ApiServer, mut job: Value, now: Timestamp) {
         match seconds.and_then(|seconds| seconds_after(&job, &["status", "startTime"], seconds)) {
             Some(deadline) if deadline <= now => {
                 let message = "Job was active longer than specified deadline";
-                end(&mut job, ["FailureTarget", "Failed"], "DeadlineExceeded", message, now);
+                end(&mut job, ["FailureTarget", FAILED], "DeadlineExceeded", message, now);
                 map_mut(&mut job, &["status"]).insert("failed".into(), pods.into());
             }
             Some(deadline) => return server.wake_at(deadline),
@@ -41,7 +41,7 @@ fn run(server: &mut ApiServer, mut job: Value, now: Timestamp) {
     } else {
         let done = at(&job, &["spec", "completions"]).as_i64().unwrap_or(1);
         let message = "Reached expected number of succeeded pods";
-        end(&mut job, ["SuccessCriteriaMet", "Complete"], "CompletionsReached", message, now);
+        end(&mut job, ["SuccessCriteriaMet", COMPLETE], "CompletionsReached", message, now);
         let status = map_mut(&mut job, &["status"]);
         status.insert("succeeded".into(), done.into());
         status.insert("completionTime".into(), time(now));
