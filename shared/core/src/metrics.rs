@@ -43,7 +43,7 @@ pub struct CsvState {
 impl CsvState {
     /// Reports whether the phase is `Succeeded`. Every other phase is abnormal, including those of an upgrade.
     pub fn is_succeeded(&self) -> bool {
-        self.phase == "Succeeded"
+        self.phase == Phase::Succeeded.as_str()
     }
 }
 

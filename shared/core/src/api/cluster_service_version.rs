@@ -65,6 +65,57 @@ words! {
     }
 }
 
+impl Phase {
+    /// Returns whether the installation has succeeded. A ClusterServiceVersion that is being replaced has succeeded before.
+    pub fn has_succeeded(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Replacing | Self::Deleting)
+    }
+}
+
+/// An install mode: the namespaces that an operator can watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum InstallMode {
+    /// The operator's own namespace.
+    OwnNamespace,
+    /// One other namespace.
+    SingleNamespace,
+    /// Several namespaces.
+    MultiNamespace,
+    /// All namespaces.
+    AllNamespaces,
+}
+
+impl InstallMode {
+    /// All install modes.
+    pub const ALL: [Self; 4] = [Self::OwnNamespace, Self::SingleNamespace, Self::MultiNamespace, Self::AllNamespaces];
+
+    /// Returns the mode as ClusterServiceVersions spell it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OwnNamespace => "OwnNamespace",
+            Self::SingleNamespace => "SingleNamespace",
+            Self::MultiNamespace => "MultiNamespace",
+            Self::AllNamespaces => "AllNamespaces",
+        }
+    }
+}
+
+impl std::fmt::Display for InstallMode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::str::FromStr for InstallMode {
+    type Err = String;
+
+    /// Parses a mode, case-insensitively.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|mode| mode.as_str().eq_ignore_ascii_case(text));
+        found.ok_or_else(|| "expected OwnNamespace, SingleNamespace, MultiNamespace or AllNamespaces".to_owned())
+    }
+}
+
 /// The finalizer on every ClusterServiceVersion that is not a copy (olm-behaviour/csv.md#deletion).
 pub const FINALIZER: &str = "operators.coreos.com/csv-cleanup";
 

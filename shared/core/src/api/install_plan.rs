@@ -3,12 +3,11 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::kinds;
 use super::metadata::Metadata;
-use super::object;
 use super::subscription::Approval;
 use super::view::{object_view, view};
 use super::words::words;
+use super::{kinds, object};
 
 words! {
     /// The phase of an InstallPlan.
@@ -32,6 +31,11 @@ impl Phase {
     /// Returns whether the phase is final, so that no controller acts on the InstallPlan.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Complete | Self::Failed)
+    }
+
+    /// Returns whether execution of the InstallPlan has begun.
+    pub fn is_started(self) -> bool {
+        self == Self::Installing || self.is_final()
     }
 }
 

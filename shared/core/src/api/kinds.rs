@@ -1,6 +1,8 @@
 //! The kinds that OLM reads and writes: group, version, kind, plural and scope of each, defined in one place.
 
-use super::object::{Gvk, ObjectRef};
+use serde_json::Value;
+
+use super::object::{self, Gvk, ObjectRef};
 
 /// The API group of OLM's own kinds.
 pub const OLM: &str = "operators.coreos.com";
@@ -32,6 +34,12 @@ impl Kind {
     /// Returns group, version and kind.
     pub fn gvk(&self) -> Gvk {
         Gvk::new(self.group, self.version, self.kind)
+    }
+
+    /// Returns whether the object is of this kind, in any version.
+    pub fn is(&self, object: &Value) -> bool {
+        let Gvk { group, kind, .. } = object::gvk(object);
+        (group.as_str(), kind.as_str()) == (self.group, self.kind)
     }
 
     /// Returns `plural.group`, as in the names of CustomResourceDefinitions; the plural alone in the core group.

@@ -1,4 +1,4 @@
-//! The labels with which OLM marks objects and their owners (olm-behaviour/processes.md#labels), and Kubernetes' rules for
+//! The labels and annotations with which OLM marks objects and their owners (olm-behaviour/processes.md#labels), and Kubernetes' rules for
 //! labels.
 
 use serde_json::Value;
@@ -25,6 +25,16 @@ pub const DEPLOYMENT_SPEC_HASH: &str = "olm.deployment-spec-hash";
 pub const COMPONENT: &str = "operators.coreos.com/";
 /// On copies of ClusterServiceVersions and of their RBAC: the namespace of the original.
 pub const COPIED_FROM: &str = "olm.copiedFrom";
+/// The selector of objects that are not copies.
+pub const NOT_COPIED: &str = "!olm.copiedFrom";
+/// Annotation of a member of an OperatorGroup, and of its copies: the name of the group.
+pub const OPERATOR_GROUP: &str = "olm.operatorGroup";
+/// Annotation of a member of an OperatorGroup, and of its copies: the namespace in which it runs.
+pub const OPERATOR_NAMESPACE: &str = "olm.operatorNamespace";
+/// Annotation of a member of an OperatorGroup: the namespaces to watch, sorted and joined by commas, or `""` for all.
+pub const TARGET_NAMESPACES: &str = "olm.targetNamespaces";
+/// Annotation of an OperatorGroup: the APIs that its members provide.
+pub const PROVIDED_APIS: &str = "olm.providedAPIs";
 
 /// Sets the three owner labels.
 pub fn set_owner(object: &mut Value, owner: &Value) {

@@ -61,6 +61,14 @@ pub mod condition_type {
     pub const DEPRECATED: &str = "Deprecated";
 }
 
+/// The reasons of the condition [`condition_type::RESOLUTION_FAILED`].
+pub mod reason {
+    /// No set of bundles satisfies the constraints.
+    pub const CONSTRAINTS_NOT_SATISFIABLE: &str = "ConstraintsNotSatisfiable";
+    /// The constraints could not be determined.
+    pub const ERROR_PREVENTED_RESOLUTION: &str = "ErrorPreventedResolution";
+}
+
 object_view! {
     /// A view of a Subscription.
     Subscription, conditions

@@ -4,9 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use crate::api::cluster_service_version::{Csv, FINALIZER, Phase, reason};
+use crate::api::labels::TARGET_NAMESPACES;
 use crate::api::metadata::Metadata;
 use crate::api::{labels, object};
-use crate::membership::TARGET_NAMESPACES;
 use crate::plan::Action;
 use crate::world::{Digest, Object};
 

@@ -7,8 +7,7 @@ use serde_json::Value;
 use super::serving::Server;
 use super::{apiservices, webhooks};
 use crate::api::cluster_service_version::Csv;
-use crate::api::labels;
-use crate::api::object;
+use crate::api::{kinds, labels, object};
 use crate::plan::certificate::{AUTHORITY, AUTHORITY_HASH, CERTIFICATE, KEY};
 
 /// Placeholder for generated values.
@@ -67,21 +66,21 @@ impl Generated {
                 *text = GENERATED.into();
             }
         };
-        let group = object::gvk(json).group;
-        match (group.as_str(), object::kind(json)) {
-            ("", "Secret") if self.secrets.contains(&place(json)) => {
+        let Some(kind) = kinds::find(&object::gvk(json).group, object::kind(json)) else { return };
+        match *kind {
+            kinds::SECRET if self.secrets.contains(&place(json)) => {
                 put(json, &format!("/metadata/annotations/{AUTHORITY_HASH}"));
             }
-            ("apps", "Deployment") if self.deployments.contains(&place(json)) => {
+            kinds::DEPLOYMENT if self.deployments.contains(&place(json)) => {
                 for key in [AUTHORITY_HASH, CERTIFICATE_HASH] {
                     put(json, &format!("/spec/template/metadata/annotations/{key}"));
                 }
             }
-            ("apiregistration.k8s.io", "APIService") if self.services.contains(&name) => put(json, "/spec/caBundle"),
-            ("apiextensions.k8s.io", "CustomResourceDefinition") if self.definitions.contains(&name) => {
+            kinds::API_SERVICE if self.services.contains(&name) => put(json, "/spec/caBundle"),
+            kinds::CUSTOM_RESOURCE_DEFINITION if self.definitions.contains(&name) => {
                 put(json, "/spec/conversion/webhook/clientConfig/caBundle");
             }
-            ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration")
+            kinds::VALIDATING_WEBHOOK_CONFIGURATION | kinds::MUTATING_WEBHOOK_CONFIGURATION
                 if self.is_configuration(json) =>
             {
                 for index in 0..object::list(json, &["webhooks"]).len() {

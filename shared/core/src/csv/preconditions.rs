@@ -38,7 +38,7 @@ fn unmet(world: &Reader<'_>, csv: Csv<'_>, groups: &[Group<'_>]) -> Result<(), B
         };
         return stop(csv, Step::to(Phase::Failed, reason::NO_TARGET_NAMESPACES, message));
     }
-    let targets = object::annotation(csv.json, membership::TARGET_NAMESPACES).unwrap_or_default();
+    let targets = object::annotation(csv.json, labels::TARGET_NAMESPACES).unwrap_or_default();
     if let Err((reason, message)) = membership::supports(csv.json, csv.namespace(), targets) {
         return stop(csv, Step::to(Phase::Failed, reason, message));
     }

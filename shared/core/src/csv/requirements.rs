@@ -10,10 +10,9 @@ use crate::api::cluster_service_version::{CrdDescription, Csv, RequirementStatus
 use crate::api::conditions::{AVAILABLE, Conditions};
 use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::go_json::GoType;
-use crate::api::kinds;
 use crate::api::metadata::Metadata;
 use crate::api::object::{self, Gvk};
-use crate::api::{hash, labels};
+use crate::api::{hash, kinds, labels};
 use crate::plan::{Action, Question, Reason};
 use crate::rbac;
 use crate::version::Version;
@@ -65,10 +64,10 @@ impl Requirements {
     }
 }
 
-fn entry(gvk: &Gvk, name: &str, status: &str, message: &str) -> Value {
+fn entry(gvk: &Gvk, name: &str, status: impl Into<Value>, message: &str) -> Value {
     json!({
         "group": gvk.group, "version": gvk.version, "kind": gvk.kind, "name": name,
-        "status": status, "message": message,
+        "status": status.into(), "message": message,
     })
 }
 
@@ -96,52 +95,52 @@ fn min_kube_version(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) 
         return;
     }
     let gvk = kinds::CLUSTER_SERVICE_VERSION.gvk();
-    let mut say = |status: &str, message: &str| {
-        found.add(status == "Present", entry(&gvk, csv.name(), status, message));
+    let mut say = |status: RequirementStatus, message: &str| {
+        found.add(status == RequirementStatus::Present, entry(&gvk, csv.name(), status, message));
     };
     let Some(server) = world.server_version() else {
-        return say("PresentNotSatisfied", "Server version discovery error");
+        return say(RequirementStatus::PresentNotSatisfied, "Server version discovery error");
     };
     let bare = server.trim_start_matches('v').split('-').next().unwrap_or_default();
     let Ok(server_version) = Version::parse(bare) else {
-        return say("PresentNotSatisfied", "Server version parsing error");
+        return say(RequirementStatus::PresentNotSatisfied, "Server version parsing error");
     };
     let Ok(min_version) = Version::parse(min) else {
-        return say("PresentNotSatisfied", "CSV version parsing error");
+        return say(RequirementStatus::PresentNotSatisfied, "CSV version parsing error");
     };
     if min_version > server_version {
         let message =
             format!("CSV version requirement not met: minKubeVersion ({min}) > server version ({server_version})");
-        say("PresentNotSatisfied", &message);
+        say(RequirementStatus::PresentNotSatisfied, &message);
     } else {
-        say("Present", &format!("CSV minKubeVersion ({min}) less than server version ({server})"));
+        say(RequirementStatus::Present, &format!("CSV minKubeVersion ({min}) less than server version ({server})"));
     }
 }
 
 fn crd_requirement(world: &Reader<'_>, csv: Csv<'_>, wanted: CrdDescription<'_>, found: &mut Requirements) {
     let gvk = kinds::CUSTOM_RESOURCE_DEFINITION.gvk();
-    let mut say = |met, status: &str, message: &str, crd: Option<&Value>| {
+    let mut say = |met, status: RequirementStatus, message: &str, crd: Option<&Value>| {
         let entry = entry(&gvk, wanted.name, status, message);
         found.add(met, if let Some(crd) = crd { with_uuid(entry, crd) } else { entry });
     };
     let Some(crd) = world.json(&kind::CUSTOM_RESOURCE_DEFINITION, "", wanted.name) else {
-        return say(false, "NotPresent", "CRD is not present", None);
+        return say(false, RequirementStatus::NotPresent, "CRD is not present", None);
     };
     if wanted.owned {
         let others = older_owners(world, csv, crd);
         if !others.is_empty() {
             let message = format!("CRD installed alongside other CSV(s): {}", others.join(", "));
-            return say(false, "PresentNotSatisfied", &message, None);
+            return say(false, RequirementStatus::PresentNotSatisfied, &message, None);
         }
     }
     if !CustomResourceDefinition::new(crd).served().any(|version| version.name() == wanted.version) {
-        return say(false, "NotPresent", "CRD version not served", None);
+        return say(false, RequirementStatus::NotPresent, "CRD version not served", None);
     }
     if CustomResourceDefinition::new(crd).is_established() {
-        say(true, "Present", "CRD is present and Established condition is true", Some(crd));
+        say(true, RequirementStatus::Present, "CRD is present and Established condition is true", Some(crd));
     } else {
         let message = "CRD is present but the Established condition is False (not available)";
-        say(false, "PresentNotAvailable", message, None);
+        say(false, RequirementStatus::PresentNotAvailable, message, None);
     }
 }
 
@@ -187,8 +186,8 @@ fn api_services(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) {
             discovery(world, group, version, found).is_none_or(|discovery| discovery.serves(kind) != Ok(false))
         });
         match service {
-            Some(service) => found.add(true, with_uuid(entry(&gvk, &name, "Present", ""), service)),
-            None => found.add(false, entry(&gvk, &name, "NotPresent", "")),
+            Some(service) => found.add(true, with_uuid(entry(&gvk, &name, RequirementStatus::Present, ""), service)),
+            None => found.add(false, entry(&gvk, &name, RequirementStatus::NotPresent, "")),
         }
     }
     for description in owned {
@@ -213,8 +212,11 @@ fn native_apis(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) {
             Err(error) => (was_present(csv, &api), Some(error)),
         };
         let name = format!("{}.{}", api.version, api.group);
-        let (status, message) =
-            if exists { ("Present", "Native API exists") } else { ("NotPresent", "Native API does not exist") };
+        let (status, message) = if exists {
+            (RequirementStatus::Present, "Native API exists")
+        } else {
+            (RequirementStatus::NotPresent, "Native API does not exist")
+        };
         let entry = entry(&api, &name, status, message);
         match unknown {
             None => found.add(exists, entry),
@@ -269,7 +271,7 @@ fn service_accounts(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) 
                 *all &= satisfied;
                 dependents.push(json!({
                     "group": "rbac.authorization.k8s.io", "version": "v1", "kind": "PolicyRule",
-                    "status": if satisfied { "Satisfied" } else { "NotSatisfied" },
+                    "status": if satisfied { RequirementStatus::Satisfied } else { RequirementStatus::NotSatisfied },
                     "message": format!("{scope} rule:{}", GoType::POLICY_RULE.encode(rule)),
                 }));
             }
@@ -280,18 +282,20 @@ fn service_accounts(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) 
     for (name, satisfied, dependents) in accounts {
         let account = world.json(&kind::SERVICE_ACCOUNT, csv.namespace(), name);
         let (status, message) = match account {
-            None => ("NotPresent", "Service account does not exist"),
+            None => (RequirementStatus::NotPresent, "Service account does not exist"),
             Some(account) if belongs_to_another(account, csv) => {
-                ("PresentNotSatisfied", "Service account is owned by another ClusterServiceVersion")
+                (RequirementStatus::PresentNotSatisfied, "Service account is owned by another ClusterServiceVersion")
             }
-            Some(_) if !satisfied => ("PresentNotSatisfied", "Policy rule not satisfied for service account"),
-            Some(_) => ("Present", ""),
+            Some(_) if !satisfied => {
+                (RequirementStatus::PresentNotSatisfied, "Policy rule not satisfied for service account")
+            }
+            Some(_) => (RequirementStatus::Present, ""),
         };
         let mut entry = entry(&gvk, name, status, message);
         if account.is_some() && !dependents.is_empty() {
             object::map_mut(&mut entry, &[]).insert("dependents".to_owned(), dependents.into());
         }
-        found.add(status == "Present", entry);
+        found.add(status == RequirementStatus::Present, entry);
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::overlay::overlay;
 use super::serving::{self, Server};
 use super::siblings;
-use crate::api::cluster_service_version::{Csv, WEBHOOK_FIELDS};
+use crate::api::cluster_service_version::{Csv, InstallMode, WEBHOOK_FIELDS};
 use crate::api::go_json::GoType;
 use crate::api::object::{self, ObjectRef};
 use crate::api::{hash, labels};
@@ -84,7 +84,7 @@ pub(super) fn invalid_reason(world: &Reader<'_>, csv: Csv<'_>) -> Option<String>
     let conversion = csv.webhooks().iter().find(|d| is_conversion(d))?;
     let elsewhere = Csv::new(csv.json).install_modes().iter().any(|mode| {
         let supported = object::at(mode, &["supported"]).as_bool().unwrap_or_default();
-        supported != (object::text(mode, &["type"]) == "AllNamespaces")
+        supported != (object::text(mode, &["type"]) == InstallMode::AllNamespaces.as_str())
     });
     if elsewhere {
         let message =

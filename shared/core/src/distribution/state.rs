@@ -9,6 +9,7 @@ use crate::api::cluster_service_version::{Csv, Phase};
 use crate::api::conditions::{AVAILABLE, Condition, Conditions, FALSE, PROGRESSING};
 use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::object;
+use crate::world::ConnectionState;
 
 /// The state of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -131,7 +132,7 @@ fn csv(csv: Csv<'_>) -> Health {
 
 fn catalog(object: &Value) -> Health {
     match CatalogSource::new(object).connection_state() {
-        "READY" => Health::Healthy,
+        state if state == ConnectionState::Ready.as_str() => Health::Healthy,
         // Catalogs in ConfigMaps, and those that the controllers of this project read directly, have no connection.
         "" => match object::text(object, &["status", "message"]) {
             "" => Health::Healthy,

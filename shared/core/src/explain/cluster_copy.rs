@@ -36,7 +36,7 @@ pub(super) struct ClusterCopy {
     /// The cluster after everything has happened that needs no plan. Nothing is installed or upgraded in it, because every plan waits.
     pub(super) settled: Simulation,
     /// The original `installPlanApproval` of Subscriptions, by namespace and name. In the copies it is Manual.
-    pub(super) approvals: BTreeMap<(String, String), String>,
+    pub(super) approvals: BTreeMap<(String, String), Approval>,
     pub(super) catalogs: BTreeMap<(String, String), Arc<Snapshot>>,
     /// Digests of the content of bundle images, by reference.
     pub(super) contents: BTreeMap<String, String>,
@@ -134,14 +134,14 @@ impl ClusterCopy {
 const CRD: &str = "CustomResourceDefinition";
 
 /// Sets all Subscriptions to manual approval, and returns their original setting.
-fn hold(objects: &mut [Value]) -> BTreeMap<(String, String), String> {
+fn hold(objects: &mut [Value]) -> BTreeMap<(String, String), Approval> {
     let mut approvals = BTreeMap::new();
     for object in objects.iter_mut().filter(|o| object::kind(o) == "Subscription") {
         if object::gvk(object).group != OLM {
             continue;
         }
         let key = (object::namespace(object).to_owned(), object::name(object).to_owned());
-        approvals.insert(key, Subscription::new(object).approval_text().to_owned());
+        approvals.insert(key, Subscription::new(object).approval());
         object::map_mut(object, &["spec"]).insert("installPlanApproval".to_owned(), Approval::Manual.into());
     }
     approvals

@@ -15,7 +15,7 @@ use super::simulated_plan::SimulatedPlan;
 use super::{Escalation, Permission};
 use crate::api::cluster_service_version::Csv;
 use crate::api::custom_resource_definition::CustomResourceDefinition;
-use crate::api::kinds::{ADMISSION_REGISTRATION, API_EXTENSIONS, OLM, RBAC};
+use crate::api::kinds::{self, ADMISSION_REGISTRATION, API_EXTENSIONS, OLM, RBAC};
 use crate::api::object;
 use crate::csv;
 
@@ -106,7 +106,7 @@ impl Own {
                 .filter(|(group, _)| !is_built_in(group))
         };
         let is_served_by_others = |group: &str| {
-            let mut services = before.list("apiregistration.k8s.io", "APIService", None);
+            let mut services = before.list(kinds::API_SERVICE.group, kinds::API_SERVICE.kind, None);
             let has = |s: &Value| !object::at(s, &["spec", "service"]).is_null();
             services.any(|s| object::text(s, &["spec", "group"]).eq_ignore_ascii_case(group) && has(s))
         };

@@ -16,7 +16,7 @@ use super::{Error, Subject};
 use crate::api::cluster_service_version::{Csv, Phase};
 use crate::api::kinds::{OLM, RBAC};
 use crate::api::metadata::Metadata;
-use crate::api::object;
+use crate::api::{install_plan, object};
 use crate::plan::{Account, Controller};
 use crate::rbac::Granted;
 use crate::sim::{Actor, Happening, WatchEvent};
@@ -53,7 +53,7 @@ impl Explainer {
             let csv = simulated.after.api().find(OLM, "ClusterServiceVersion", &simulated.namespace, csv);
             csv.is_some_and(|csv| Csv::new(csv).phase() == Phase::Succeeded)
         };
-        if simulated.phase() != "Complete" || !simulated.csv_names().iter().all(succeeded) {
+        if simulated.phase() != install_plan::Phase::Complete || !simulated.csv_names().iter().all(succeeded) {
             return Ok(None);
         }
         Ok(Some(Needs::from_plan(&simulated).objects(account)))

@@ -9,7 +9,7 @@ use super::escalations::Own;
 use super::object_privileges;
 use super::simulated_plan::{self, SimulatedPlan};
 use crate::api::cluster_service_version::is_copy;
-use crate::api::install_plan;
+use crate::api::install_plan::{self, Phase, StepStatus};
 use crate::api::labels;
 use crate::api::metadata::Metadata;
 use crate::api::object::{self, Gvk, ObjectRef};
@@ -34,7 +34,7 @@ pub(super) fn changes(simulated: &SimulatedPlan, unshown: &Unshown) -> Vec<Objec
         let mut object = compared(simulated, unshown, &gvk, &id);
         install_plan::Step::new(step).resolving().clone_into(&mut object.csv);
         object.by = By::Step;
-        let status = done.get(index).map_or("", |s| object::text(s, &["status"]));
+        let status = done.get(index).map_or(StepStatus::Unknown, |step| install_plan::Step::new(step).status());
         if object.change == Change::Unchanged && !by_us {
             (object.change, object.message) = outcome(simulated, &gvk, &id, status);
         }
@@ -138,7 +138,7 @@ fn compared(simulated: &SimulatedPlan, unshown: &Unshown, gvk: &Gvk, id: &Id) ->
 }
 
 /// Returns the result of a step whose object does not exist or did not change.
-fn outcome(simulated: &SimulatedPlan, gvk: &Gvk, (group, kind, _, name): &Id, status: &str) -> (Change, String) {
+fn outcome(simulated: &SimulatedPlan, gvk: &Gvk, (group, kind, _, name): &Id, status: StepStatus) -> (Change, String) {
     let refusal = || {
         let is_it = |target: &ObjectRef| {
             (&target.gvk.group, &target.gvk.kind, &target.name) == (group, kind, name) && target.gvk == *gvk
@@ -146,10 +146,10 @@ fn outcome(simulated: &SimulatedPlan, gvk: &Gvk, (group, kind, _, name): &Id, st
         simulated.refusals.iter().find(|(target, _)| is_it(target)).map(|(_, status)| status.message.clone())
     };
     match status {
-        "Created" | "Present" => (Change::Unchanged, String::new()),
-        "NotCreated" => (Change::Skipped, refusal().unwrap_or_default()),
-        "UnsupportedResource" => (Change::Refused, format!("InstallPlans do not support kind {kind}")),
-        _ if simulated.phase() == "Complete" => (Change::Unchanged, String::new()),
+        StepStatus::Created | StepStatus::Present => (Change::Unchanged, String::new()),
+        StepStatus::NotCreated => (Change::Skipped, refusal().unwrap_or_default()),
+        StepStatus::UnsupportedResource => (Change::Refused, format!("InstallPlans do not support kind {kind}")),
+        _ if simulated.phase() == Phase::Complete => (Change::Unchanged, String::new()),
         _ => match refusal() {
             Some(message) => (Change::Refused, message),
             None => (Change::NotReached, String::new()),

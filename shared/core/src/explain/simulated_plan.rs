@@ -127,8 +127,8 @@ impl SimulatedPlan {
     }
 
     /// Returns the phase of the plan after its execution.
-    pub(super) fn phase(&self) -> &str {
-        InstallPlan::new(self.done()).phase_text()
+    pub(super) fn phase(&self) -> Phase {
+        InstallPlan::new(self.done()).phase()
     }
 
     /// Returns the names of the ClusterServiceVersions that the plan installs, in the order of its steps.
@@ -197,12 +197,12 @@ impl SimulatedPlan {
         let is_over = InstallPlan::new(plan).phase().is_final();
         let wants = |s: &Value| {
             let key = (object::namespace(s).to_owned(), object::name(s).to_owned());
-            copy.approvals.get(&key).map_or("Automatic", String::as_str)
+            copy.approvals.get(&key).copied().unwrap_or(Approval::Automatic)
         };
         let is_manual = if exists {
             InstallPlan::new(plan).approval() == Approval::Manual
         } else {
-            self.subscriptions().any(|s| wants(s) == "Manual")
+            self.subscriptions().any(|s| wants(s) == Approval::Manual)
         };
         let generation = |plan: &Value| InstallPlan::new(plan).generation();
         let mut others = copy.read.api().list(OLM, "InstallPlan", Some(&self.namespace));
@@ -214,7 +214,7 @@ impl SimulatedPlan {
             name: if exists { name.to_owned() } else { String::new() },
             exists,
             phase: if exists { InstallPlan::new(plan).phase_text().to_owned() } else { String::new() },
-            approval: if is_manual { "Manual" } else { "Automatic" }.to_owned(),
+            approval: if is_manual { Approval::Manual } else { Approval::Automatic }.to_string(),
             approved: !is_manual || InstallPlan::new(plan).spec_approved(),
             superseded: !is_over && others.any(|other| generation(other) > generation(&self.plan)),
             subscriptions: subscriptions.into_iter().collect(),
@@ -259,7 +259,7 @@ pub(super) fn afterwards(simulated: &SimulatedPlan, copy: &ClusterCopy) -> Vec<N
 
 /// Returns the plans that follow this one; with `approved`, as if each that needs approval were approved.
 pub(super) fn following(simulated: &SimulatedPlan, copy: &ClusterCopy, most: usize, approved: bool) -> Vec<Next> {
-    if simulated.phase() != "Complete" {
+    if simulated.phase() != Phase::Complete {
         return Vec::new();
     }
     let mut simulation = simulated.after.clone();
@@ -268,7 +268,7 @@ pub(super) fn following(simulated: &SimulatedPlan, copy: &ClusterCopy, most: usi
     visited.extend(known.map(|plan| object::name(plan).to_owned()));
     let manual = simulated.subscriptions().any(|s| {
         let key = (object::namespace(s).to_owned(), object::name(s).to_owned());
-        copy.approvals.get(&key).is_some_and(|approval| approval == "Manual")
+        copy.approvals.get(&key).is_some_and(|approval| *approval == Approval::Manual)
     });
     let mut next = Vec::new();
     while next.len() < most {

@@ -8,15 +8,15 @@ use super::{
     Because, Change, CsvChange, Deprecation, Escalation, Explanation, Outcome, Permission, REASONS, UnreadableResource,
     Verdict,
 };
+use crate::api::cluster_service_version;
 use crate::api::conditions::Conditions;
 use crate::api::install_plan::{InstallPlan, Phase};
 use crate::api::kinds::OLM;
 use crate::api::object::{self, Gvk};
 use crate::api::subscription::condition_type;
-use crate::installplan;
 use crate::plan::{Controller, Reason};
-use crate::version;
 use crate::visible::word;
+use crate::{installplan, version};
 
 /// Returns the verdict with its reasons, the most severe first.
 pub(super) fn judge(simulated: &SimulatedPlan, copy: &ClusterCopy, explanation: &Explanation) -> Verdict {
@@ -369,7 +369,7 @@ fn operators(simulated: &SimulatedPlan, explanation: &Explanation, unknown: &Unk
             _ => {}
         }
         // If the plan fails, its operators are expected not to succeed.
-        let is_well = matches!(csv.phase.as_str(), "Succeeded" | "Replacing" | "Deleting");
+        let is_well = cluster_service_version::Phase::from(csv.phase.as_str()).has_succeeded();
         if !is_well && !fails && csv.change != CsvChange::Remove && !csv.phase.is_empty() {
             let blocking = simulated.reasons(Controller::ClusterServiceVersion, &csv.name);
             reasons.push(match unknown_apis(blocking) {
@@ -456,7 +456,10 @@ fn notes(simulated: &SimulatedPlan, explanation: &Explanation, reasons: &mut Vec
         let Deprecation { what, name, message, .. } = deprecation;
         note("deprecated", format!("{what} {name} is deprecated: {message}"));
     }
-    if explanation.plan.exists && explanation.plan.approved && explanation.plan.phase == "RequiresApproval" {
+    if explanation.plan.exists
+        && explanation.plan.approved
+        && Phase::from(explanation.plan.phase.as_str()) == Phase::RequiresApproval
+    {
         note(
             "approved",
             "the plan is approved but not executed yet: it is executed as soon as OLM's controllers run".to_owned(),

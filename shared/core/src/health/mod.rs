@@ -21,12 +21,12 @@ use crate::api::catalog_source::CatalogSource;
 use crate::api::cluster_service_version::{Csv, Phase, Requirement, RequirementStatus};
 use crate::api::conditions::Conditions;
 use crate::api::object;
-use crate::api::subscription::{Subscription, condition_type};
+use crate::api::subscription::{Approval, Subscription, condition_type};
 use crate::installplan::summary::{self, PlanSummary};
 use crate::plan::{Reason, Severity};
 use crate::settings::Settings;
 use crate::visible::word;
-use crate::world::{Reader, kind};
+use crate::world::{ConnectionState, Reader, kind};
 
 /// The health of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -170,7 +170,7 @@ fn of_subscription(world: &Reader<'_>, scope: Scope<'_>, subscription: Subscript
     let installed = version(world, namespace, installed);
     let reason = reason_of_subscription(world, scope, subscription, summary.as_ref(), installed.as_ref());
     let approval = match subscription.approval_text() {
-        "" => "Automatic",
+        "" => Approval::Automatic.as_str(),
         text => text,
     };
     let next = version(world, namespace, next);
@@ -310,10 +310,12 @@ fn catalog(world: &Reader<'_>, scope: Scope<'_>, subscription: Subscription<'_>)
         Some(source) => {
             let state = CatalogSource::new(source).connection_state();
             let is_unhealthy = Conditions::new(subscription.json).is_true(condition_type::CATALOG_SOURCES_UNHEALTHY);
-            (is_unhealthy && !state.is_empty() && state != "READY").then(|| Reason::CatalogNotReady {
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-                state: state.to_owned(),
+            (is_unhealthy && !state.is_empty() && state != ConnectionState::Ready.as_str()).then(|| {
+                Reason::CatalogNotReady {
+                    namespace: namespace.to_owned(),
+                    name: name.to_owned(),
+                    state: state.to_owned(),
+                }
             })
         }
     }

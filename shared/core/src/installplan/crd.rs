@@ -16,9 +16,6 @@ use crate::membership;
 use crate::plan::{Action, Question};
 use crate::world::{Reader, kind};
 
-/// The status of a step whose CustomResourceDefinition exists but is not served yet.
-pub(super) const WAITING: &str = StepStatus::WaitingForApi.as_str();
-
 /// Returns the message while the step waits for that.
 pub(super) fn waiting(step: &Value) -> String {
     format!("CustomResourceDefinition {} is not established yet", Step::new(step).name())
@@ -47,7 +44,7 @@ pub(super) fn outcome(world: &Reader<'_>, plan: &Value, step: &Value, now: Times
     };
     let Some(live) = world.json(&kind::CUSTOM_RESOURCE_DEFINITION, "", &name) else {
         note(&mut desired);
-        return Outcome::act(Action::Create(desired), WAITING, false);
+        return Outcome::act(Action::Create(desired), StepStatus::WaitingForApi, false);
     };
     let alongside =
         || object::entries(live, &["metadata", "annotations"]).filter(|(key, _)| key.starts_with(INSTALLED_ALONGSIDE));
@@ -56,9 +53,9 @@ pub(super) fn outcome(world: &Reader<'_>, plan: &Value, step: &Value, now: Times
         && alongside().map(|(key, _)| key).eq(mark.as_deref());
     if is_ours || Step::new(step).status() == StepStatus::WaitingForApi {
         return if CustomResourceDefinition::new(live).is_established() {
-            Outcome::Done(StepStatus::Created.as_str())
+            Outcome::Done(StepStatus::Created)
         } else {
-            Outcome::Wait(WAITING, waiting(step))
+            Outcome::Wait(StepStatus::WaitingForApi, waiting(step))
         };
     }
     if let Some(gone) = lost_version(live, &desired) {
@@ -111,7 +108,7 @@ pub(super) fn outcome(world: &Reader<'_>, plan: &Value, step: &Value, now: Times
     note(&mut patch);
     let target = ObjectRef { gvk: step::gvk(step), namespace: String::new(), name };
     let action = Action::Patch { target, uid: object::uid(live).to_owned(), patch };
-    Outcome::Act { action, after: StepStatus::Present.as_str(), blind: true, warning }
+    Outcome::Act { action, after: StepStatus::Present, blind: true, warning }
 }
 
 /// Adds nulls to a merge patch for all fields that the live object has and the patch does not, so that the result equals the patch.

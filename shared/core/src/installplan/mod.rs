@@ -43,12 +43,11 @@ use crate::api::conditions::{self, Conditions};
 use crate::api::install_plan::{InstallPlan, Phase, condition, is_approved, reason};
 use crate::api::object::{self, ObjectRef};
 use crate::api::status::Status as Answer;
-use crate::membership;
 use crate::plan::{Action, Emit, Key, Plan, Reason};
-use crate::rbac;
 use crate::settings::Settings;
 use crate::structural::SchemaCheck;
 use crate::world::{Reader, Refusal, kind};
+use crate::{membership, rbac};
 
 /// Plans one InstallPlan.
 pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {

@@ -20,9 +20,6 @@ use crate::plan::{Action, Emit, Key, Plan, Reason};
 use crate::settings::Settings;
 use crate::world::{Reader, Refusal};
 
-/// The status of a skipped step.
-pub(super) const NOT_CREATED: &str = StepStatus::NotCreated.as_str();
-
 /// Maximum number of "not found" responses for an established API, which is served only a moment after its definition is established.
 const SETTLING_TRIES: u32 = 3;
 

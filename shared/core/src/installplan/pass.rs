@@ -55,7 +55,7 @@ pub(super) struct Error {
 struct Planned {
     step: usize,
     action: Action,
-    after: &'static str,
+    after: StepStatus,
     parallel_group: Option<ParallelGroup>,
     blind: bool,
     optional: bool,
@@ -112,14 +112,14 @@ impl Pass {
                 Outcome::Done(status) => step["status"] = status.into(),
                 Outcome::Act { action, after, blind, warning } => {
                     if is_optional && let Some(refusal) = optional::given_up(world, step, &action, refusals) {
-                        step["status"] = optional::NOT_CREATED.into();
+                        step["status"] = StepStatus::NotCreated.into();
                         found.skipped.push(Skipped::new(step, refusal));
                         continue;
                     }
                     if kind == "ClusterServiceVersion" {
                         csvs_to_come.push(action.target().name);
                     }
-                    if after == crd::WAITING {
+                    if after == StepStatus::WaitingForApi {
                         found.waits.get_or_insert_with(|| crd::waiting(step));
                     }
                     // As in OLM, definitions are written with the controllers' own permissions.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::api::conditions::{Conditions, ESTABLISHED};
 use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::install_plan::{Step, StepStatus};
+use crate::api::kinds::{self, Kind};
 use crate::api::labels;
 use crate::api::metadata::Metadata;
 use crate::api::object::{self, Gvk};
@@ -20,11 +21,11 @@ use crate::world::{GroupKind, IndexKey, Reader, Refusal, kind};
 #[derive(Debug, PartialEq)]
 pub(super) enum Outcome {
     /// The step is done, with that status.
-    Done(&'static str),
+    Done(StepStatus),
     /// The step is done, with status `after`, when the action has succeeded.
     Act {
         action: Action,
-        after: &'static str,
+        after: StepStatus,
         /// Whether it is unknown if the action changes anything.
         blind: bool,
         /// The warning to emit when it is done.
@@ -33,7 +34,7 @@ pub(super) enum Outcome {
     /// An external fact is needed first.
     Ask(Question),
     /// The step has that status and waits for something.
-    Wait(&'static str, String),
+    Wait(StepStatus, String),
     /// The step needs the uid of a ClusterServiceVersion that an earlier step is about to create.
     NeedsOwner(String),
     /// The step fails. It is checked again at that time, if the fix of the cause would not be observed.
@@ -46,10 +47,10 @@ pub(super) enum Outcome {
 
 impl Outcome {
     fn create(object: Value) -> Self {
-        Self::act(Action::Create(object), StepStatus::Created.as_str(), false)
+        Self::act(Action::Create(object), StepStatus::Created, false)
     }
 
-    pub(super) fn act(action: Action, after: &'static str, blind: bool) -> Self {
+    pub(super) fn act(action: Action, after: StepStatus, blind: bool) -> Self {
         Self::Act { action, after, blind, warning: None }
     }
 
@@ -186,12 +187,19 @@ pub fn gvk(step: &Value) -> Gvk {
 
 /// Returns group and version of the type that OLM has for a kind.
 fn own_type(kind: &str) -> Option<(&'static str, &'static str)> {
-    Some(match kind {
-        "ClusterServiceVersion" | "Subscription" => ("operators.coreos.com", "v1alpha1"),
-        "ConfigMap" | "Secret" | "Service" | "ServiceAccount" => ("", "v1"),
-        "ClusterRole" | "ClusterRoleBinding" | "Role" | "RoleBinding" => ("rbac.authorization.k8s.io", "v1"),
-        _ => return None,
-    })
+    const OWN: [Kind; 10] = [
+        kinds::CLUSTER_SERVICE_VERSION,
+        kinds::SUBSCRIPTION,
+        kinds::CONFIG_MAP,
+        kinds::SECRET,
+        kinds::SERVICE,
+        kinds::SERVICE_ACCOUNT,
+        kinds::CLUSTER_ROLE,
+        kinds::CLUSTER_ROLE_BINDING,
+        kinds::ROLE,
+        kinds::ROLE_BINDING,
+    ];
+    OWN.iter().find(|own| own.kind == kind).map(|own| (own.group, own.version))
 }
 
 /// The kind of steps that define APIs.
@@ -290,23 +298,23 @@ pub(super) fn outcome(world: &Reader<'_>, plan: &Value, step: &Value, to_come: &
         }
         return Outcome::create(desired);
     };
-    let status = if is_made_by(world, plan, step, live) { "Created" } else { "Present" };
+    let status = if is_made_by(world, plan, step, live) { StepStatus::Created } else { StepStatus::Present };
     if matches!(step_kind, "ClusterServiceVersion" | "Subscription") {
         return Outcome::Done(status);
     }
     let wanted = match step_kind {
         "ServiceAccount" => account(live, &desired),
         _ if carried => replaced(live, &desired),
-        "ClusterRole" | "ClusterRoleBinding" if status == "Present" || merged(live, &desired) != *live => {
+        "ClusterRole" | "ClusterRoleBinding" if status == StepStatus::Present || merged(live, &desired) != *live => {
             object::set_label(&mut desired, labels::OWNER, Step::new(step).resolving());
             merged(live, &desired)
         }
         _ => merged(live, &desired),
     };
-    if carried && status == "Created" && object::covers(live, &desired) || wanted == *live {
+    if carried && status == StepStatus::Created && object::covers(live, &desired) || wanted == *live {
         return Outcome::Done(status);
     }
-    Outcome::act(Action::Update(wanted), "Present", carried)
+    Outcome::act(Action::Update(wanted), StepStatus::Present, carried)
 }
 
 /// Sets the ClusterServiceVersion of the step as the owner, as the kind requires, and fills in the uids of all ClusterServiceVersions that

@@ -28,7 +28,7 @@ const NO_GROUP: &str = "no operator group found that is managing this namespace"
 #[serde(rename_all = "camelCase")]
 pub struct PlanSummary {
     /// `status.phase`; empty if it is not set.
-    pub phase: String,
+    pub phase: Phase,
     /// `Automatic` or `Manual`.
     pub approval: String,
     /// Whether it is approved.
@@ -87,7 +87,7 @@ impl std::fmt::Display for Change {
 impl PlanSummary {
     /// Reports whether the phase is terminal.
     pub fn is_final(&self) -> bool {
-        Phase::from(self.phase.as_str()).is_final()
+        self.phase.is_final()
     }
 
     /// Corrects the reason if the OperatorGroups of the namespace could not be read: then it is unknown whether there is one.
@@ -100,7 +100,7 @@ impl PlanSummary {
 
     /// Reports whether it waits for approval. A superseded plan does not, because it should not be approved.
     pub fn is_pending(&self) -> bool {
-        self.phase == Phase::RequiresApproval.as_str() && !self.approved && self.superseded_by.is_none()
+        self.phase == Phase::RequiresApproval && !self.approved && self.superseded_by.is_none()
     }
 }
 
@@ -118,20 +118,20 @@ pub fn waits_for_execution(plan: &Value) -> bool {
 pub fn summarize(settings: &Settings, world: &Reader<'_>, plan: &Value) -> PlanSummary {
     let steps = InstallPlan::new(plan).steps_json();
     let done = steps.iter().filter(|step| blocking_step::is_done(step)).count();
-    let phase = InstallPlan::new(plan).phase_text().to_owned();
+    let phase = InstallPlan::new(plan).phase();
     let approved = is_approved(plan);
-    let step = (phase != Phase::Complete.as_str()).then(|| blocking_step::open(plan)).flatten().map(|(_, step)| Step {
+    let step = (phase != Phase::Complete).then(|| blocking_step::open(plan)).flatten().map(|(_, step)| Step {
         kind: install_plan::Step::new(step).kind().to_owned(),
         name: install_plan::Step::new(step).name().to_owned(),
         status: install_plan::Step::new(step).status_text().to_owned(),
         resolving: install_plan::Step::new(step).resolving().to_owned(),
     });
-    let reason = reason(settings, world, plan, &phase, approved, step.as_ref());
+    let reason = reason(settings, world, plan, phase, approved, step.as_ref());
     PlanSummary {
         approval: InstallPlan::new(plan).approval_text().to_owned(),
         csvs: changes(world, plan),
         steps: (done, steps.len()),
-        superseded_by: superseded_by(world, plan).filter(|_| !Phase::from(phase.as_str()).is_final()),
+        superseded_by: superseded_by(world, plan).filter(|_| !phase.is_final()),
         phase,
         approved,
         step,
@@ -144,7 +144,7 @@ fn reason(
     settings: &Settings,
     world: &Reader<'_>,
     plan: &Value,
-    phase: &str,
+    phase: Phase,
     approved: bool,
     step: Option<&Step>,
 ) -> Option<Reason> {
@@ -154,7 +154,7 @@ fn reason(
         Some(Reason::InstallPlanWaits { namespace, name, message })
     };
     let message = InstallPlan::new(plan).message();
-    match Phase::from(phase) {
+    match phase {
         Phase::Complete => None,
         Phase::Failed => {
             let (message, culprit) = (message.to_owned(), blocking_step::of_failed(world, plan));

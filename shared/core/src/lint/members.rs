@@ -11,11 +11,12 @@ use super::targets::{has_selector, retarget};
 use super::{LintContext, Tenant};
 use crate::api::cluster_service_version::{Csv, Phase, reason};
 use crate::api::kinds;
+use crate::api::labels::OPERATOR_GROUP;
 use crate::api::metadata::Metadata;
 use crate::api::object::{self, ObjectRef};
 use crate::finding::Severity;
 use crate::listing::shortened;
-use crate::membership::{self, Apis, OPERATOR_GROUP};
+use crate::membership::{self, Apis};
 use crate::visible::word;
 use crate::world::kind;
 

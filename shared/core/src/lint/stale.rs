@@ -16,11 +16,12 @@ use super::targets::has_selector;
 use super::{LintContext, Tenant};
 use crate::api::cluster_service_version::{Csv, Phase};
 use crate::api::conditions::Conditions;
+use crate::api::labels::PROVIDED_APIS;
 use crate::api::object::{self, ObjectRef};
 use crate::api::operator_group::condition;
 use crate::finding::Severity;
 use crate::listing::shortened;
-use crate::membership::{self, Apis, Group, PROVIDED_APIS};
+use crate::membership::{self, Apis, Group};
 use crate::operatorgroup::intersection::{ApiConflict, MemberEffect, Pair};
 use crate::world::kind;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::api::cluster_service_version::{Csv, reason};
+use crate::api::cluster_service_version::{Csv, InstallMode, reason};
 use crate::api::object;
 
 /// Checks that the ClusterServiceVersion supports these targets (the value of `olm.targetNamespaces`) when it runs in
@@ -42,7 +42,10 @@ struct Modes<'a> {
 }
 
 /// Inferred modes: a CSV that watches several namespaces can watch one, and that one may be its own.
-const IMPLIED: [(&str, &str); 2] = [("MultiNamespace", "SingleNamespace"), ("SingleNamespace", "OwnNamespace")];
+const IMPLIED: [(InstallMode, InstallMode); 2] = [
+    (InstallMode::MultiNamespace, InstallMode::SingleNamespace),
+    (InstallMode::SingleNamespace, InstallMode::OwnNamespace),
+];
 
 /// Returns the supported install modes. A mode that is not listed is supported when another one implies it, as in OLM's
 /// design (released versions never infer, olm-behaviour/README.md#design-and-code); a mode that is listed as unsupported is
@@ -60,7 +63,7 @@ fn modes(csv: &Value) -> Result<Modes<'_>, String> {
     }
     let listed: BTreeSet<&str> = listed.into_iter().filter(|(_, supported)| *supported).map(|(mode, _)| mode).collect();
     let mut inferred = BTreeSet::new();
-    for (mode, implied) in IMPLIED {
+    for (mode, implied) in IMPLIED.map(|(mode, implied)| (mode.as_str(), implied.as_str())) {
         if (listed.contains(mode) || inferred.contains(mode)) && !types.contains(implied) {
             inferred.insert(implied);
         }
@@ -69,8 +72,8 @@ fn modes(csv: &Value) -> Result<Modes<'_>, String> {
 }
 
 fn check(modes: &BTreeSet<&str>, namespace: &str, targets: &[&str]) -> Result<(), String> {
-    let needs = |mode: &str, what: &str| {
-        if modes.contains(mode) {
+    let needs = |mode: InstallMode, what: &str| {
+        if modes.contains(mode.as_str()) {
             return Ok(());
         }
         Err(format!("{mode} InstallModeType not supported, cannot configure to watch {what}"))
@@ -79,14 +82,14 @@ fn check(modes: &BTreeSet<&str>, namespace: &str, targets: &[&str]) -> Result<()
         [] => {
             Err("operatorgroup has invalid selected namespaces, cannot configure to watch zero namespaces".to_owned())
         }
-        [own] if *own == namespace => needs("OwnNamespace", "own namespace"),
-        [""] => needs("AllNamespaces", "all namespaces"),
-        [_] => needs("SingleNamespace", "one namespace"),
+        [own] if *own == namespace => needs(InstallMode::OwnNamespace, "own namespace"),
+        [""] => needs(InstallMode::AllNamespaces, "all namespaces"),
+        [_] => needs(InstallMode::SingleNamespace, "one namespace"),
         many => {
-            needs("MultiNamespace", &format!("{} namespaces", many.len()))?;
+            needs(InstallMode::MultiNamespace, &format!("{} namespaces", many.len()))?;
             for target in many {
                 if *target == namespace {
-                    needs("OwnNamespace", "own namespace")?;
+                    needs(InstallMode::OwnNamespace, "own namespace")?;
                 } else if target.is_empty() {
                     return Err("operatorgroup has invalid selected namespaces, NamespaceAll found when \
                                 |selected namespaces| > 1"

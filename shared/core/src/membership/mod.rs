@@ -25,20 +25,12 @@ pub use self::install_modes::{supported_modes, supports, supports_as_listed};
 pub use crate::api::cluster_service_version::is_copy;
 use crate::api::go_json::GoType;
 use crate::api::label_selector::LabelSelector;
+use crate::api::labels::{OPERATOR_GROUP, OPERATOR_NAMESPACE, PROVIDED_APIS, TARGET_NAMESPACES};
 use crate::api::metadata::Metadata;
 use crate::api::object;
 use crate::api::operator_group::OperatorGroup;
 use crate::plan::{Account, Action};
 use crate::world::{Reader, kind};
-
-/// On a member, and its copies: the name of its OperatorGroup.
-pub const OPERATOR_GROUP: &str = "olm.operatorGroup";
-/// On a member, and its copies: the namespace in which it runs.
-pub const OPERATOR_NAMESPACE: &str = "olm.operatorNamespace";
-/// On a member: the namespaces to watch, sorted and joined by commas, or `""` for all.
-pub const TARGET_NAMESPACES: &str = "olm.targetNamespaces";
-/// On an OperatorGroup: the APIs that its members provide.
-pub const PROVIDED_APIS: &str = "olm.providedAPIs";
 
 /// An OperatorGroup with the rules of this module.
 #[derive(Clone, Copy, Debug, PartialEq)]

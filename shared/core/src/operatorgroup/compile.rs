@@ -8,64 +8,23 @@
 mod tests;
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::str::FromStr;
 
 use serde_json::{Value, json};
 
+use crate::api::cluster_service_version::InstallMode;
 use crate::api::names::{LONGEST_LABEL, LONGEST_SUBDOMAIN, is_label, is_subdomain};
 use crate::api::object;
 use crate::membership;
 
-/// An install mode: the namespaces that an operator watches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum InstallMode {
-    /// The operator's own namespace.
-    OwnNamespace,
-    /// One other namespace.
-    SingleNamespace,
-    /// Several namespaces.
-    MultiNamespace,
-    /// All namespaces.
-    AllNamespaces,
-}
-
-impl InstallMode {
-    /// All install modes.
-    pub const ALL: [Self; 4] = [Self::OwnNamespace, Self::SingleNamespace, Self::MultiNamespace, Self::AllNamespaces];
-
-    /// Returns the mode of an operator in `namespace` that watches these namespaces; `None` if it watches none.
-    pub fn for_targets(namespace: &str, targets: &BTreeSet<String>) -> Option<Self> {
-        let mut names = targets.iter().map(String::as_str);
-        match (names.next(), names.next()) {
-            (None, _) => None,
-            (Some(""), None) => Some(Self::AllNamespaces),
-            (Some(one), None) if one == namespace => Some(Self::OwnNamespace),
-            (Some(_), None) => Some(Self::SingleNamespace),
-            (Some(_), Some(_)) => Some(Self::MultiNamespace),
-        }
-    }
-}
-
-impl fmt::Display for InstallMode {
-    /// Writes the mode as ClusterServiceVersions spell it.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::OwnNamespace => "OwnNamespace",
-            Self::SingleNamespace => "SingleNamespace",
-            Self::MultiNamespace => "MultiNamespace",
-            Self::AllNamespaces => "AllNamespaces",
-        })
-    }
-}
-
-impl FromStr for InstallMode {
-    type Err = String;
-
-    /// Parses a mode, case-insensitively.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|mode| mode.to_string().eq_ignore_ascii_case(text));
-        found.ok_or_else(|| "expected OwnNamespace, SingleNamespace, MultiNamespace or AllNamespaces".to_owned())
+/// Returns the mode of an operator in `namespace` that watches these namespaces; `None` if it watches none.
+pub fn mode_for_targets(namespace: &str, targets: &BTreeSet<String>) -> Option<InstallMode> {
+    let mut names = targets.iter().map(String::as_str);
+    match (names.next(), names.next()) {
+        (None, _) => None,
+        (Some(""), None) => Some(InstallMode::AllNamespaces),
+        (Some(one), None) if one == namespace => Some(InstallMode::OwnNamespace),
+        (Some(_), None) => Some(InstallMode::SingleNamespace),
+        (Some(_), Some(_)) => Some(InstallMode::MultiNamespace),
     }
 }
 
@@ -123,12 +82,12 @@ pub fn compile(request: &GroupRequest) -> Result<Compiled, Refused> {
         ));
     }
     let own = BTreeSet::from([namespace.clone()]);
-    let mode = mode.or_else(|| InstallMode::for_targets(namespace, &given)).unwrap_or(InstallMode::OwnNamespace);
+    let mode = mode.or_else(|| mode_for_targets(namespace, &given)).unwrap_or(InstallMode::OwnNamespace);
     let targets = match mode {
         InstallMode::OwnNamespace if given.is_empty() || given == own => own,
         InstallMode::AllNamespaces if given.is_empty() || given.contains("") => BTreeSet::from([String::new()]),
         InstallMode::SingleNamespace | InstallMode::MultiNamespace
-            if InstallMode::for_targets(namespace, &given) == Some(mode) =>
+            if mode_for_targets(namespace, &given) == Some(mode) =>
         {
             given
         }
@@ -202,7 +161,7 @@ fn unfit(mode: InstallMode, namespace: &str, given: &BTreeSet<String>) -> Refuse
         [] => format!("{mode} {means}: no namespace was given"),
         _ => format!("{mode} {means}: not {}", names.join(", ")),
     };
-    let hint = match InstallMode::for_targets(namespace, given) {
+    let hint = match mode_for_targets(namespace, given) {
         None if mode == InstallMode::SingleNamespace => {
             "specify the namespace to watch: --target-namespaces NAMESPACE".to_owned()
         }

@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::intersection;
-use crate::api::{hash, object};
+use crate::api::{hash, labels, object};
 use crate::membership::{self, Group};
 use crate::world::{Reader, kind};
 
@@ -220,7 +220,7 @@ fn members<'w>(world: &Reader<'w>, group: Group<'w>) -> Vec<&'w Value> {
     let is_alone = membership::groups(world, group.namespace()).len() == 1;
     let targets = intersection::targets(world, group);
     let carried = targets.iter().map(String::as_str).collect::<Vec<_>>().join(",");
-    let names = |csv: &Value| object::annotation(csv, membership::OPERATOR_GROUP) == Some(group.name());
+    let names = |csv: &Value| object::annotation(csv, labels::OPERATOR_GROUP) == Some(group.name());
     let fits = |csv: &Value| !targets.is_empty() && membership::supports(csv, group.namespace(), &carried).is_ok();
     membership::originals(world, group.namespace()).filter(|csv| names(csv) || is_alone && fits(csv)).collect()
 }

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::intersection::{Clash, Holder, Intersections, Scope};
+use crate::api::labels::PROVIDED_APIS;
 use crate::api::object;
-use crate::membership::PROVIDED_APIS;
 use crate::visible::word;
 use crate::world::{Reader, kind};
 

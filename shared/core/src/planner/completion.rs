@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Planner;
-use crate::api::cluster_service_version::{Csv, Phase};
+use crate::api::cluster_service_version::{Csv, Phase, reason};
 use crate::plan::{Controller, Key, Reason, Severity, Wait};
 use crate::world::{Reader, kind};
 
@@ -53,7 +53,7 @@ impl Planner {
 
     /// Notes that the installation of a ClusterServiceVersion has timed out. OLM then retries it without end.
     pub(super) fn note_overdue(&mut self, key: &Key, reasons: &[Reason]) {
-        if reasons.iter().any(|r| matches!(r, Reason::CsvFailed { why, .. } if why == "InstallCheckFailed")) {
+        if reasons.iter().any(|r| matches!(r, Reason::CsvFailed { why, .. } if why == reason::INSTALL_CHECK_FAILED)) {
             self.overdue.insert(key.clone());
         } else if self.overdue.contains(key) {
             // Between two attempts it has no reasons for a moment.

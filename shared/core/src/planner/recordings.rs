@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::dispatch;
 use crate::api::cluster_service_version::{Csv, Phase};
+use crate::api::labels;
 use crate::api::object::{self, ObjectRef};
 use crate::plan::{Action, Controller, Key};
 use crate::settings::Settings;
@@ -86,8 +87,8 @@ fn is_kept(object: &Value, objects: &Objects) -> bool {
             objects.values().any(|csv| provides(csv, object::text(owner, &["name"])))
         }
         ("ClusterRole", _) => object::label(object, "olm.owner.kind") == Some("OperatorGroup"),
-        ("ClusterServiceVersion", _) => object::label(object, "olm.copiedFrom").is_some_and(original),
-        ("Role" | "RoleBinding", "ClusterServiceVersion") => object::label(object, "olm.copiedFrom").is_some(),
+        ("ClusterServiceVersion", _) => object::label(object, labels::COPIED_FROM).is_some_and(original),
+        ("Role" | "RoleBinding", "ClusterServiceVersion") => object::label(object, labels::COPIED_FROM).is_some(),
         _ => false,
     }
 }

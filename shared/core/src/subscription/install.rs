@@ -11,10 +11,9 @@ use crate::api::install_plan::{InstallPlan, Phase, Step};
 use crate::api::metadata::Metadata;
 use crate::api::object;
 use crate::api::subscription::Approval;
-use crate::bundle::optional;
 use crate::bundle::property::{self, Property};
 use crate::bundle::steps::{self, BundleSource};
-use crate::bundle::{BundleContent, BundleImage, reference};
+use crate::bundle::{BundleContent, BundleImage, optional, reference};
 use crate::catalog::Entry;
 use crate::go_format;
 use crate::plan::Reason;
@@ -236,7 +235,7 @@ impl Install {
         let catalogs: BTreeSet<&str> = self.steps.iter().map(|s| Step::new(s).source()).collect();
         let mut plan = plan.clone();
         plan["status"] = json!({
-            "phase": if manual { "RequiresApproval" } else { "Installing" },
+            "phase": if manual { Phase::RequiresApproval } else { Phase::Installing },
             "catalogSources": catalogs,
             "plan": self.steps,
         });

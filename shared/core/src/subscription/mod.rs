@@ -42,7 +42,7 @@ use crate::api::install_plan::{InstallPlan, Phase, is_generated};
 use crate::api::metadata::Metadata;
 use crate::api::object;
 use crate::api::operator_group::OperatorGroup;
-use crate::api::subscription::{self, condition_type};
+use crate::api::subscription::{self, condition_type, reason};
 use crate::bundle::{BundleImage, reference};
 use crate::plan::{Action, Emit, Key, Plan, Propagation, Question, Reason, Verb};
 use crate::resolver::{self, Failure, Inputs};
@@ -398,8 +398,8 @@ impl<'w> Pass<'w, '_> {
         let message = failure.to_string();
         let namespace = self.key.name.clone();
         let reason = match failure {
-            Failure::Unsatisfiable(_) => "ConstraintsNotSatisfiable",
-            Failure::Error(_) => "ErrorPreventedResolution",
+            Failure::Unsatisfiable(_) => reason::CONSTRAINTS_NOT_SATISFIABLE,
+            Failure::Error(_) => reason::ERROR_PREVENTED_RESOLUTION,
         };
         let mut news = false;
         for subscription in &mut self.subscriptions {

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::input::{Input, description_gvk, gvk_text};
 use super::rule;
-use crate::api::cluster_service_version::Csv;
+use crate::api::cluster_service_version::{Csv, InstallMode};
+use crate::api::labels;
 use crate::api::labels::value_problem;
 use crate::api::names::{LONGEST_SUBDOMAIN, SUBDOMAIN_RULE, is_subdomain};
 use crate::api::object::{self, at, entries, gvk, list, text};
@@ -17,8 +18,13 @@ use crate::version;
 /// The warning about a ClusterServiceVersion without `minKubeVersion`.
 const NO_MIN_KUBE_VERSION: &str = "csv.Spec.minKubeVersion is not informed. It is recommended you provide this information. Otherwise, it would mean that your operator project can be distributed and installed in any cluster version available, which is not necessarily the case for all projects.";
 /// The annotations of OLM whose keys are compared without case.
-const KEYS: [&str; 5] =
-    ["olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces", "olm.providedAPIs", "olm.skipRange"];
+const KEYS: [&str; 5] = [
+    labels::OPERATOR_GROUP,
+    labels::OPERATOR_NAMESPACE,
+    labels::TARGET_NAMESPACES,
+    labels::PROVIDED_APIS,
+    "olm.skipRange",
+];
 /// The path of the annotations.
 const ANNOTATIONS: [&str; 2] = ["metadata", "annotations"];
 
@@ -154,7 +160,8 @@ fn check_modes(input: &mut Input, csv: &Manifest, view: Csv<'_>) {
         input.report(&rule::NO_INSTALL_MODES, csv, &path, "install modes not found");
         return min_kube_version(input, csv);
     }
-    let only_all = modes.iter().all(|mode| is_supported(mode) == (text(mode, &["type"]) == "AllNamespaces"));
+    let only_all =
+        modes.iter().all(|mode| is_supported(mode) == (text(mode, &["type"]) == InstallMode::AllNamespaces.as_str()));
     for (n, webhook) in view.webhooks().iter().enumerate() {
         if !list(webhook, &["conversionCRDs"]).is_empty() && !only_all {
             let message = "only AllNamespaces InstallModeType is supported when conversionCRDs is present";

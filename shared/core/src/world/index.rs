@@ -65,7 +65,7 @@ pub(super) fn keys(gk: &GroupKind, json: &Value) -> Vec<IndexKey> {
         }
     }
     if *gk == kind::OPERATOR_GROUP {
-        let provided = object::annotation(json, "olm.providedAPIs").unwrap_or_default();
+        let provided = object::annotation(json, labels::PROVIDED_APIS).unwrap_or_default();
         let provided = provided.split(',').map(|api| api.replace(' ', ""));
         keys.extend(provided.filter(|api| !api.is_empty()).map(IndexKey::ProvidedApi));
         keys.extend(OperatorGroup::new(json).namespaces().map(|t| IndexKey::Target(t.to_owned())));
@@ -78,7 +78,7 @@ pub(super) fn keys(gk: &GroupKind, json: &Value) -> Vec<IndexKey> {
         keys.extend(csv.owned_crd_names().map(|name| IndexKey::OwnedCrd(name.to_owned())));
         // A copy whose label was removed.
         if csv.reason() == reason::COPIED {
-            let from = object::annotation(json, "olm.operatorNamespace").unwrap_or_default();
+            let from = object::annotation(json, labels::OPERATOR_NAMESPACE).unwrap_or_default();
             keys.push(IndexKey::CopyOf(from.to_owned(), object::name(json).to_owned()));
         }
     } else if *gk == kind::ROLE_BINDING || *gk == kind::CLUSTER_ROLE_BINDING {

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 
 use olm_core::api::cluster_service_version::Csv;
-use olm_core::api::object;
-use olm_core::api::subscription;
+use olm_core::api::{object, subscription};
 use olm_core::catalog::diff::{Change, Diff, Installed, Package, Subscription};
 use olm_core::version;
 use olm_core::world::{Reader, kind};

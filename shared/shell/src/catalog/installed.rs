@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use olm_core::api::cluster_service_version::Phase;
 use olm_core::api::object;
 use olm_core::sim::Strict;
 use olm_core::world::World;
@@ -110,7 +111,7 @@ fn of_files(paths: &[PathBuf], asked: Option<String>, printer: &mut Printer) -> 
         }
         // A ClusterServiceVersion without a status in a file counts as installed.
         if object::text(&object, &["kind"]) == "ClusterServiceVersion" && object["status"].is_null() {
-            object["status"] = json!({ "phase": "Succeeded" });
+            object["status"] = json!({ "phase": Phase::Succeeded });
         }
         world.apply(object);
     }

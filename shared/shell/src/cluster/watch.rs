@@ -2,6 +2,7 @@
 
 use futures::{StreamExt, TryStreamExt, stream};
 use olm_core::api::kinds::{self, Kind};
+use olm_core::api::labels;
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::planner::Event;
@@ -95,8 +96,8 @@ impl Watched {
     fn labels(&self) -> &'static str {
         match self.selection {
             Selection::Managed => "olm.managed=true",
-            Selection::Originals => "!olm.copiedFrom",
-            Selection::Copies => "olm.copiedFrom",
+            Selection::Originals => labels::NOT_COPIED,
+            Selection::Copies => labels::COPIED_FROM,
             Selection::All | Selection::Components | Selection::Contents => "",
         }
     }

@@ -6,6 +6,7 @@ use super::Candidate;
 use super::line::value_name;
 use crate::cli::output::Output;
 use crate::run::FeatureGates;
+use olm_core::api::cluster_service_version::InstallMode;
 
 /// A source of values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +87,15 @@ const NAMES: [(&str, &str, Names); 25] = [
 
 /// Fixed values of arguments that are not enumerations in clap.
 const WORDS: [(&str, &[&str]); 3] = [
-    ("install_mode", &["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]),
+    (
+        "install_mode",
+        &[
+            InstallMode::OwnNamespace.as_str(),
+            InstallMode::SingleNamespace.as_str(),
+            InstallMode::MultiNamespace.as_str(),
+            InstallMode::AllNamespaces.as_str(),
+        ],
+    ),
     ("mode", &["replaces", "semver", "semver-skippatch"]),
     ("migrate_level", &["none", "bundle-object-to-csv-metadata", "all"]),
 ];

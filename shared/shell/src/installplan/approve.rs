@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use olm_core::api::install_plan::{APPROVED_CONTENT, InstallPlan};
+use olm_core::api::install_plan::{APPROVED_CONTENT, InstallPlan, Phase};
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::explain::{Explanation, Subject};
@@ -273,7 +273,7 @@ async fn examine(
     let gone = || Approval::Failed(lookup::not_found("InstallPlan", &target.name, &target.namespace));
     let plan = plan_in(cluster, target).ok_or_else(gone)?;
     let summary = lookup::summary_in(cluster, &plan);
-    if summary.approved || matches!(summary.phase.as_str(), "Installing" | "Complete" | "Failed") {
+    if summary.approved || summary.phase.is_started() {
         return Err(Approval::Already(already(&plan, &summary)));
     }
     if let Some(refusal) = policy::summary_refusal(&target.name, &summary) {
@@ -382,8 +382,8 @@ fn by_whom(plan: &Value) -> String {
 /// Returns `was approved already by jane at 2026-…, it is Complete`.
 fn already(plan: &Value, summary: &PlanSummary) -> String {
     let approved = if summary.approved { "was approved already" } else { "needs no approval" };
-    let phase = match summary.phase.as_str() {
-        "RequiresApproval" | "" => String::new(),
+    let phase = match summary.phase {
+        Phase::RequiresApproval | Phase::None => String::new(),
         phase => format!(", it is {phase}"),
     };
     format!("{approved}{}{phase}", by_whom(plan))

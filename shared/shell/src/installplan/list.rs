@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use olm_core::api::install_plan::InstallPlan;
+use olm_core::api::install_plan::{InstallPlan, Phase};
 use olm_core::api::object;
 use olm_core::installplan::summary::{self, PlanSummary};
 use olm_core::plan::{BlockingBundle, Reason};
@@ -17,8 +17,7 @@ use crate::cli::list::{Column, Entry, ListFlags, Listing, Watched};
 use crate::cli::name::bare;
 use crate::cli::output::{self, API_VERSION};
 use crate::cli::source::warn_of_gaps;
-use crate::cli::table;
-use crate::cli::{CliError, ErrorKind, Outcome, Printer};
+use crate::cli::{CliError, ErrorKind, Outcome, Printer, table};
 use crate::cluster::backoff::Backoff;
 use crate::observe::{ClusterState, ReadFailure, ReadScope};
 
@@ -206,7 +205,7 @@ fn entry(listed: &Listed<'_>, state: &ClusterState, is_wide: bool) -> Entry {
         cells.push(object::namespace(plan).to_owned());
     }
     let csvs: Vec<String> = summary.csvs.iter().map(ToString::to_string).collect();
-    let phase = if summary.phase.is_empty() { "<none>" } else { &summary.phase };
+    let phase = if summary.phase == Phase::None { "<none>" } else { summary.phase.as_str() };
     let (done, all) = summary.steps;
     let step = summary.step.as_ref().map(|step| format!("{}/{}", step.kind, step.name));
     let why = why(summary);

@@ -1,5 +1,6 @@
 //! The conditions under which a plan may be approved.
 
+use olm_core::api::install_plan::Phase;
 use olm_core::constraint::Policy;
 use olm_core::explain::{Explanation, Outcome};
 use olm_core::installplan::summary::PlanSummary;
@@ -136,7 +137,7 @@ pub(super) fn summary_refusal(name: &str, summary: &PlanSummary) -> Option<Refus
         let hint = format!("it would install outdated versions; use {newer} instead, and delete {name}");
         return Some(Refusal::new(format!("superseded by {newer}"), hint));
     }
-    (summary.phase != "RequiresApproval").then(|| {
+    (summary.phase != Phase::RequiresApproval).then(|| {
         let why =
             summary.reason.as_ref().map_or_else(|| "it does not wait for approval".to_owned(), ToString::to_string);
         Refusal::new(why, "only plans that were created by OLM and wait for approval can be approved")

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use jiff::Timestamp;
+use olm_core::api::install_plan::Phase;
 use olm_core::api::subscription::Subscription;
 use olm_core::api::subscription::condition_type::RESOLUTION_FAILED;
 use olm_core::api::{kinds, object};
@@ -88,15 +89,13 @@ enum Judgement {
 }
 
 fn judge(until: Until, summary: &PlanSummary) -> Judgement {
-    match (until, summary.phase.as_str()) {
-        (Until::Complete, "Complete") | (Until::Failed, "Failed") => Judgement::Reached,
-        (Until::Approved, phase) if summary.approved || matches!(phase, "Installing" | "Complete" | "Failed") => {
-            Judgement::Reached
-        }
-        (Until::Complete, "Failed") => {
+    match (until, summary.phase) {
+        (Until::Complete, Phase::Complete) | (Until::Failed, Phase::Failed) => Judgement::Reached,
+        (Until::Approved, phase) if summary.approved || phase.is_started() => Judgement::Reached,
+        (Until::Complete, Phase::Failed) => {
             Judgement::Never(summary.reason.as_ref().map_or_else(|| "it has failed".to_owned(), ToString::to_string))
         }
-        (Until::Failed, "Complete") => Judgement::Never("it is complete".to_owned()),
+        (Until::Failed, Phase::Complete) => Judgement::Never("it is complete".to_owned()),
         _ => Judgement::NotYet,
     }
 }
@@ -328,7 +327,7 @@ impl Waiting<'_> {
         }
         event["reached"] = (*judgement == Judgement::Reached).into();
         event["final"] = (*judgement != Judgement::NotYet).into();
-        let phase = if summary.phase.is_empty() { "no phase" } else { &summary.phase };
+        let phase = if summary.phase == Phase::None { "no phase" } else { summary.phase.as_str() };
         let why = message.map(|message| format!("; {message}")).unwrap_or_default();
         self.report(event, &format!("{name}: {phase}, {done} of {all} steps{why}"), printer)
     }
@@ -363,7 +362,7 @@ impl Waiting<'_> {
             None => "no InstallPlan was seen".to_owned(),
             Some((name, summary)) => {
                 let why = summary.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-                let phase = if summary.phase.is_empty() { "without a phase" } else { &summary.phase };
+                let phase = if summary.phase == Phase::None { "without a phase" } else { summary.phase.as_str() };
                 format!("InstallPlan {name} is {phase}{why}")
             }
         }

@@ -6,7 +6,6 @@ use olm_core::api::kinds::{self, Kind};
 use olm_core::api::labels;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
-use olm_core::membership;
 use olm_core::world::kind::COPIED_CSV;
 use olm_core::world::{GroupKind, World, trim};
 use serde_json::{Value, json};
@@ -142,7 +141,7 @@ fn copy(object: &Value) -> Value {
             kept[field] = metadata[field].clone();
         }
     }
-    for key in [membership::OPERATOR_GROUP, membership::OPERATOR_NAMESPACE] {
+    for key in [labels::OPERATOR_GROUP, labels::OPERATOR_NAMESPACE] {
         if let Some(value) = object::annotation(object, key) {
             kept["annotations"][key] = value.into();
         }
@@ -164,7 +163,7 @@ pub(super) async fn listed(api: &Api, kind: &Kind, namespace: &str) -> Result<(V
 
 async fn list_kind(api: &Api, kind: &Kind, namespace: &str) -> Result<(Listed, Page), Status> {
     // There may be tens of thousands of copies of ClusterServiceVersions, which are not needed here.
-    let labels = if *kind == kinds::CLUSTER_SERVICE_VERSION { "!olm.copiedFrom" } else { "" };
+    let labels = if *kind == kinds::CLUSTER_SERVICE_VERSION { labels::NOT_COPIED } else { "" };
     let query = ListQuery::all(&Resource::from(kind)).within(namespace).labelled(labels);
     let page = api.list(&query).await?;
     Ok((Listed { query, version: page.resource_version.clone() }, page))

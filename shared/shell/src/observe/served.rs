@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use olm_core::api::custom_resource_definition::CustomResourceDefinition;
+use olm_core::api::kinds;
 use olm_core::api::object::{self, Gvk};
 use serde_json::Value;
 
@@ -72,7 +73,7 @@ impl Served {
     /// Adds the kind of an object and, for a CustomResourceDefinition, the kinds that it defines.
     pub(super) fn add_object(&mut self, json: &Value) {
         let gvk = object::gvk(json);
-        if gvk.group == "apiextensions.k8s.io" && gvk.kind == "CustomResourceDefinition" {
+        if kinds::CUSTOM_RESOURCE_DEFINITION.is(json) {
             let crd = CustomResourceDefinition::new(json);
             self.defined.insert((crd.group().to_owned(), crd.kind().to_owned()));
             for version in crd.served() {

@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-use olm_core::api::cluster_service_version::Csv;
+use olm_core::api::cluster_service_version::{Csv, InstallMode};
 use olm_core::api::object;
 use olm_core::listing::listed;
 use olm_core::membership::{self, Group};
-use olm_core::operatorgroup::compile::{GroupRequest, InstallMode, Refused, compile, supports};
+use olm_core::operatorgroup::compile::{GroupRequest, Refused, compile, supports};
 use olm_core::operatorgroup::create_delete::Origin;
 use olm_core::operatorgroup::intersection;
 use olm_core::world::Reader;

@@ -13,10 +13,11 @@
 
 use std::collections::BTreeSet;
 
+pub use olm_core::api::cluster_service_version::InstallMode;
+use olm_core::api::cluster_service_version::Phase;
 use olm_core::api::object;
 use olm_core::explain::{Explanation, unlimited};
 use olm_core::membership::Group;
-pub use olm_core::operatorgroup::compile::InstallMode;
 use olm_core::operatorgroup::compile::{self, Compiled, GroupRequest, Refused};
 use olm_core::operatorgroup::intersection;
 use olm_core::plan::Account;
@@ -246,7 +247,7 @@ impl Permissions<'_> {
         object::map_mut(&mut group, &["spec"]).remove("serviceAccountName");
         let mut place = Permissions { group: &group, ..*self }.place(&[]);
         let (_, explanation) = explain::explainer(&mut place, &self.known.subject, self.images, printer).await?;
-        if !explanation.csvs.iter().any(|csv| csv.phase == "Succeeded") {
+        if !explanation.csvs.iter().any(|csv| csv.phase == Phase::Succeeded.as_str()) {
             return Err(permissions_unknown(&explanation));
         }
         let rbac = &explanation.rbac;

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use olm_core::api::kinds;
 use olm_core::api::metadata::Metadata;
-use olm_core::api::object::{self, Gvk};
+use olm_core::api::object;
 use olm_core::listing::listed;
 use olm_core::membership::Group;
 use olm_core::operatorgroup::compile::{Named, Refused, supports};
@@ -243,9 +243,7 @@ fn not_created(name: &str, why: &str) -> String {
 async fn written(file: &PathBuf, options: &Options) -> Result<RequestedGroup, CliError> {
     let mut given = files::read(std::slice::from_ref(file))?;
     let is_group = |object: &Value| {
-        let Gvk { group, version, kind } = object::gvk(object);
-        (group.as_str(), kind.as_str()) == ("operators.coreos.com", "OperatorGroup")
-            && ["v1", "v1alpha2"].contains(&version.as_str())
+        kinds::OPERATOR_GROUP.is(object) && ["v1", "v1alpha2"].contains(&object::gvk(object).version.as_str())
     };
     let (Some(only), None) = (given.pop(), given.pop()) else {
         return Err(CliError::input("expected exactly one OperatorGroup").at(file.display()));

@@ -8,8 +8,8 @@
 //! member appears during the deletion, the group is created again.
 
 use kube::api::{DeleteParams, Preconditions};
-use olm_core::api::kinds;
 use olm_core::api::object::{self, ObjectRef};
+use olm_core::api::{kinds, labels};
 use olm_core::listing::listed;
 use olm_core::membership;
 use olm_core::operatorgroup::compile::Named;
@@ -210,7 +210,7 @@ async fn given_back(
     let (namespace, name) = (object::namespace(group), object::name(group));
     let csvs = Resource::from(&kinds::CLUSTER_SERVICE_VERSION);
     let csvs =
-        api.list(&ListQuery::all(&csvs).within(namespace).labelled("!olm.copiedFrom")).await.and_then(Page::readable);
+        api.list(&ListQuery::all(&csvs).within(namespace).labelled(labels::NOT_COPIED)).await.and_then(Page::readable);
     let mut world = World::new();
     world.apply(group.clone());
     for csv in csvs.map_err(|refusal| refused(&refusal, "list", CSVS, namespace))?.0 {

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use olm_core::api::cluster_service_version::FINALIZER;
-use olm_core::api::kinds;
 use olm_core::api::object::{self, ObjectRef};
+use olm_core::api::{kinds, labels};
 
 use olm_core::planner::Planner;
 use olm_core::world::trimmed;
@@ -208,7 +208,7 @@ async fn pending(api: &Api, release: &Release) -> Result<Vec<Value>, CliError> {
     let is_going = |csv: &Value| object::is_deleting(csv) || terminating.contains(object::namespace(csv));
     let is_meant =
         |csv: &Value| release.namespaces.is_empty() || release.namespaces.iter().any(|n| n == object::namespace(csv));
-    let query = ListQuery::all(&csvs()).labelled("!olm.copiedFrom").depth(Depth::Metadata);
+    let query = ListQuery::all(&csvs()).labelled(labels::NOT_COPIED).depth(Depth::Metadata);
     let mut pending = Vec::new();
     let mut token = String::new();
     loop {

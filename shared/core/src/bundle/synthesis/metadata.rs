@@ -6,6 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Work, entries};
+use crate::api::cluster_service_version::InstallMode;
 use crate::api::names::guess_plural;
 use crate::api::object::{self, Gvk, at, text};
 use crate::bundle::File;
@@ -27,9 +28,14 @@ const REQUIRED: [(&str, &str); 4] = [
     ),
 ];
 /// The modes in which an operator watches namespaces.
-pub const INSTALL_MODES: [&str; 4] = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
+pub const INSTALL_MODES: [&str; 4] = [
+    InstallMode::OwnNamespace.as_str(),
+    InstallMode::SingleNamespace.as_str(),
+    InstallMode::MultiNamespace.as_str(),
+    InstallMode::AllNamespaces.as_str(),
+];
 /// The install mode of most operators: they watch all namespaces.
-pub const DEFAULT_MODE: &str = "AllNamespaces";
+pub const DEFAULT_MODE: &str = InstallMode::AllNamespaces.as_str();
 /// The oldest Kubernetes version that is proposed.
 pub const MIN_KUBE_VERSION: &str = "1.28.0";
 

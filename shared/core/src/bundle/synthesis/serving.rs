@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::account::Destination;
 use super::workloads::{DEPLOYMENTS, Workload, Workloads};
 use super::{Manifest, Work};
-use crate::api::cluster_service_version::{API_SERVICE_CERTIFICATE, WEBHOOK_CERTIFICATE, WEBHOOK_FIELDS};
+use crate::api::cluster_service_version::{API_SERVICE_CERTIFICATE, InstallMode, WEBHOOK_CERTIFICATE, WEBHOOK_FIELDS};
 use crate::api::kinds::{ADMISSION_REGISTRATION, API_EXTENSIONS, API_REGISTRATION};
 use crate::api::object::{self, at, list, text};
 use crate::finding::Finding;
@@ -297,8 +297,10 @@ fn conversion_webhooks(work: &mut Work<'_>, workloads: &Workloads, serving: &mut
     }
     let modes = list(&work.csv, &["spec", "installModes"]);
     let supports = |mode: &Value| at(mode, &["supported"]).as_bool() == Some(true);
-    let is_global_only =
-        modes.iter().filter(|mode| supports(mode)).all(|mode| text(mode, &["type"]) == "AllNamespaces");
+    let is_global_only = modes
+        .iter()
+        .filter(|mode| supports(mode))
+        .all(|mode| text(mode, &["type"]) == InstallMode::AllNamespaces.as_str());
     if !is_global_only && let Some((number, _)) = descriptions.first().and_then(|(_, converted)| converted.first()) {
         let finding = Finding::new(
             "conversion-modes",

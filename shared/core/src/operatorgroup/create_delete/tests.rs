@@ -155,7 +155,7 @@ fn only_unused_groups_of_ours_are_deleted() {
     };
     let (fits, unfit) = (csv("rose.v1", &["OwnNamespace"]), csv("tulip.v1", &["AllNamespaces"]));
     let mut named = unfit.clone();
-    object::set_annotation(&mut named, membership::OPERATOR_GROUP, "ours");
+    object::set_annotation(&mut named, labels::OPERATOR_GROUP, "ours");
     let mut copy = fits.clone();
     object::set_label(&mut copy, "olm.copiedFrom", "elsewhere");
     assert_eq!(decided(&[], None), "absent");

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use olm_core::api::cluster_service_version;
+use olm_core::api::install_plan::Phase;
 use olm_core::explain::{
     By, Change, Crd, Csv, CsvChange, DryRun, Explanation, Object, Optional, Outcome, Permission, Plan, Webhook,
 };
@@ -151,13 +153,13 @@ fn title(explanation: &Explanation) -> String {
         let then = if *approved { "it would be executed at once" } else { "it would wait for approval" };
         return format!("InstallPlan to be created in namespace {namespace}: {then}");
     }
-    let state = match phase.as_str() {
-        "RequiresApproval" if *approved => "is approved, but not executed yet",
-        "RequiresApproval" => "waits for approval",
-        "Installing" => "is being executed",
-        "Complete" => "is complete",
-        "Failed" => "has failed",
-        _ => "is new",
+    let state = match Phase::from(phase.as_str()) {
+        Phase::RequiresApproval if *approved => "is approved, but not executed yet",
+        Phase::RequiresApproval => "waits for approval",
+        Phase::Installing => "is being executed",
+        Phase::Complete => "is complete",
+        Phase::Failed => "has failed",
+        Phase::None | Phase::Planning | Phase::Other => "is new",
     };
     format!("InstallPlan {name} in namespace {namespace}: {state}")
 }
@@ -268,7 +270,7 @@ fn operators(explanation: &Explanation, details: bool) -> Section {
             under.push("unrelated: it is in the same plan, but was not requested here".to_owned());
         }
         let comes_to = match csv.phase.as_str() {
-            "" | "Succeeded" | "Replacing" | "Deleting" => None,
+            phase if phase.is_empty() || cluster_service_version::Phase::from(phase).has_succeeded() => None,
             phase if csv.message.is_empty() => Some(format!("it would stay in phase {phase}")),
             phase if details => Some(format!("it would stay in phase {phase}: {}", csv.message)),
             phase => Some(format!("it would stay in phase {phase}: {}", shortened(&csv.message))),
