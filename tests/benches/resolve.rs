@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use olm_core::api::object::Gvk;
 use olm_core::catalog::{Builder, BundleMessage, Channel, Package, Property, Snapshot};
-use olm_core::resolver::{Catalog, Inputs, Wanted, explain, resolve};
+use olm_core::resolver::{Catalog, Inputs, RequestedSubscription, explain, resolve};
 use olm_shell::cli::Printer;
 use olm_tests::bench::Times;
 use serde_json::json;
@@ -17,13 +17,13 @@ pub(crate) fn measure() -> Result<()> {
     let mut printer = Printer::stdio();
     let snapshot = catalog();
     let names = ["p0", "p10", "p20", "p30", "p40"];
-    let subscription = |name: &'static str| Wanted {
+    let subscription = |name: &'static str| RequestedSubscription {
         name,
         package: name,
         channel: "stable",
         source: "main",
         source_namespace: "olm",
-        ..Wanted::default()
+        ..RequestedSubscription::default()
     };
     let inputs = Inputs {
         namespace: "garden",

@@ -257,7 +257,7 @@ impl Asked {
         self.query.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
     }
 
-    fn is_rehearsal(&self) -> bool {
+    fn is_dry_run(&self) -> bool {
         self.option("dryRun") == "All" || self.body["dryRun"] == json!(["All"])
     }
 
@@ -278,7 +278,7 @@ impl Asked {
         if self.call.verb == "watch" {
             return meant.watch(cluster);
         }
-        let answer = if self.call.writes() && self.is_rehearsal() {
+        let answer = if self.call.writes() && self.is_dry_run() {
             meant.perform(&mut simulation.api().clone(), simulation.now())
         } else {
             simulation.ask(|api, now| meant.perform(api, now))
@@ -592,7 +592,7 @@ mod tests {
         assert!(there.is_empty());
         let mut events = std::pin::pin!(api.watch(&all, &version).await.unwrap());
 
-        api.rehearse_create(&config_map("a")).await.unwrap();
+        api.dry_run_create(&config_map("a")).await.unwrap();
         assert_eq!(api.get(&ObjectRef::from_object(&config_map("a"))).await.unwrap(), None, "a dry run");
         let a = api.create(&config_map("a")).await.unwrap();
         assert!(api.create(&config_map("a")).await.unwrap_err().is_already_exists());

@@ -19,7 +19,7 @@ use olm_core::sim::{ApiServer, Patch, Simulation};
 use olm_shell::cli::Printer;
 use olm_shell::cli::flags::{NamespaceFlags, SourceFlags};
 use olm_shell::cli::streams::Buffer;
-use olm_shell::installplan::explain::{self, Asked, Form, Options};
+use olm_shell::installplan::explain::{self, Form, Options, Request};
 use olm_tests::data::{self, NO_DATA, documents};
 use olm_tests::scenario::catalog::{assemble, load};
 use olm_tests::scenario::{checked_in, own};
@@ -81,7 +81,7 @@ impl Garden {
         std::fs::write(&state, list.to_string()).unwrap();
         let catalog = |(name, folder): &(String, TempDir)| format!("{name}.olm={}", folder.path().display()).parse();
         let options = Options {
-            asked: Asked::Subscription(subscription.to_owned()),
+            asked: Request::Subscription(subscription.to_owned()),
             source: SourceFlags {
                 from: vec![state],
                 catalogs: self.catalogs.iter().map(catalog).collect::<Result<_, _>>().unwrap(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use olm_shell::cli::flags::{ImageFlags, NamespaceFlags, SourceFlags};
 use olm_shell::cli::{CliError, Outcome, Printer};
-use olm_shell::installplan::explain::{self, Asked, DryRun, Form, Options};
+use olm_shell::installplan::explain::{self, DryRun, Form, Options, Request};
 use olm_shell::run::FeatureGates;
 
 /// Print what an InstallPlan will do before it is executed, or what a plan that does not exist yet would do.
@@ -99,10 +99,10 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
         ..
     } = arguments;
     let asked = match (subscription, bundle, package) {
-        (Some(name), ..) => Asked::Subscription(name),
-        (_, Some(reference), _) => Asked::Bundle(reference),
-        (.., Some(package)) => Asked::Package(package),
-        (None, None, None) => Asked::Plans(plans),
+        (Some(name), ..) => Request::Subscription(name),
+        (_, Some(reference), _) => Request::Bundle(reference),
+        (.., Some(package)) => Request::Package(package),
+        (None, None, None) => Request::Plans(plans),
     };
     let options = Options {
         asked,

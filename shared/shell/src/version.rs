@@ -84,7 +84,7 @@ pub fn server(flags: &ClusterFlags) -> Result<Server, CliError> {
     let asked = async {
         let server = Api::new(kube::Client::try_from(flags.config().await?)?);
         let kubernetes_version = server.ask_version().await.map_err(|error| unanswered("/version", error))?;
-        let api_versions = server.ask_versions(kinds::OLM).await.map_err(|error| unanswered("/apis", error))?;
+        let api_versions = server.ask_versions(kinds::OLM_GROUP).await.map_err(|error| unanswered("/apis", error))?;
         let (deployments, leases) =
             tokio::join!(installed::upstream_controllers(&server), installed::held_leases(&server));
         let controllers = permitted(deployments)?.map(|found| found.iter().map(controller).collect());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use olm_core::api::object;
-use olm_core::explain::{Cluster, Explainer, Explanation, Outcome, Subject};
+use olm_core::explain::{Cluster, Explainer, Explanation, Subject, VerdictResult};
 use olm_core::settings::Settings;
 use olm_shell::cli::output::Output;
 use olm_shell::installplan::explain::{self, Form};
@@ -68,7 +68,11 @@ fn render_all(explanation: &Explanation) {
                 Form::Text => assert!(details || is_plain(&shown.out), "{}", shown.out),
                 Form::Markdown => {
                     let verdicts = headings(&shown.out);
-                    assert!(verdicts <= usize::from(explanation.verdict.result == Outcome::Safe), "{}", shown.out);
+                    assert!(
+                        verdicts <= usize::from(explanation.verdict.result == VerdictResult::Safe),
+                        "{}",
+                        shown.out
+                    );
                 }
                 Form::Document(Output::Json) => {
                     let document = value(&shown, Data::Json);

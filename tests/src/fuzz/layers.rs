@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use olm_shell::image::{self, Content, Limits, Location, Options, Wanted};
+use olm_shell::image::{self, Content, Limits, Location, Options, Requested};
 use tar::EntryType;
 
 use super::parts::{below, folder, parts};
@@ -70,7 +70,7 @@ fn pulled(image: &Image) -> Option<Content> {
         let limits = Limits { kept, entries, unpacked: 8 << 20, ..Limits::default() };
         let options = Options { limits, ..Options::default() };
         let before = below(folder.path());
-        match image::pull_blocking(&location, Wanted::Bundle, &options) {
+        match image::pull_blocking(&location, Requested::Bundle, &options) {
             Ok(content) => {
                 fits(&content, kept, entries);
                 last = Some(content);
@@ -80,7 +80,7 @@ fn pulled(image: &Image) -> Option<Content> {
                 last = None;
             }
         }
-        match image::pull_blocking(&location, Wanted::BundleFiles, &options) {
+        match image::pull_blocking(&location, Requested::BundleFiles, &options) {
             Ok(content) => {
                 fits(&content, kept, entries);
                 assert!(content.warnings.is_empty(), "{:?}", content.warnings);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use olm_shell::image::{self, Limits, Location, Options, Wanted, is_layout};
+use olm_shell::image::{self, Limits, Location, Options, Requested, is_layout};
 use serde_json::json;
 
 use super::parts::{below, folder, parts};
@@ -68,7 +68,7 @@ fn pull(location: &Location) {
     let (kept, entries) = LIMITS;
     let limits = Limits { kept, entries, unpacked: 8 << 20, document: 64 << 10, layers: 16, ..Limits::default() };
     let options = Options { limits, ..Options::default() };
-    for wanted in [Wanted::Any, Wanted::CatalogIn("configs".to_owned())] {
+    for wanted in [Requested::Any, Requested::CatalogIn("configs".to_owned())] {
         match image::pull_blocking(location, wanted, &options) {
             Ok(content) => {
                 let files = below(&content.root);

@@ -249,12 +249,12 @@ fn the_documented_policy_refuses_a_bundle_that_claims_a_group_of_kubernetes() {
 /// Explains what a bundle would do.
 fn explained(garden: &Garden, csv: &Value) -> Value {
     use olm_shell::cli::flags::SourceFlags;
-    use olm_shell::installplan::explain::{self, Asked, Form};
+    use olm_shell::installplan::explain::{self, Form, Request};
     let folder = tempfile::tempdir().unwrap();
     bundle(folder.path(), csv, &[]);
     let bundle = folder.path().join("bundles").join(csv["metadata"]["name"].as_str().unwrap());
     let options = explain::Options {
-        asked: Asked::Bundle(bundle.to_str().unwrap().to_owned()),
+        asked: Request::Bundle(bundle.to_str().unwrap().to_owned()),
         source: SourceFlags { cluster: garden.cluster(), ..SourceFlags::default() },
         namespaces: NamespaceFlags { namespace: Some(NAMESPACE.to_owned()), all_namespaces: false },
         on_top: Vec::new(),

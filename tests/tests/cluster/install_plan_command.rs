@@ -13,7 +13,7 @@ use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::image;
 use olm_shell::installplan::approve;
-use olm_shell::installplan::explain::{self, Asked, Form};
+use olm_shell::installplan::explain::{self, Form, Request};
 use olm_shell::installplan::list;
 use olm_shell::installplan::policy::Terms;
 use olm_shell::installplan::wait::{self, Target, Until};
@@ -58,11 +58,11 @@ impl User {
         run_captured(|printer| list::run(&options, printer))
     }
 
-    fn asks(&self, what: Asked) -> CommandResult {
+    fn asks(&self, what: Request) -> CommandResult {
         self.asks_in(NAMESPACE, what)
     }
 
-    fn asks_in(&self, namespace: &str, what: Asked) -> CommandResult {
+    fn asks_in(&self, namespace: &str, what: Request) -> CommandResult {
         let options = explain::Options {
             asked: what,
             source: self.source(),
@@ -80,7 +80,7 @@ impl User {
 
     /// Explains the plan.
     fn explains(&self, plan: &str) -> Value {
-        let (answer, text, talk) = self.asks(Asked::Plans(vec![plan.to_owned()]));
+        let (answer, text, talk) = self.asks(Request::Plans(vec![plan.to_owned()]));
         assert!(answer.is_ok(), "{answer:?} {talk}");
         serde_json::from_str(&text).unwrap()
     }
@@ -269,7 +269,7 @@ fn plans_are_listed_explained_approved_and_awaited() {
     );
 
     // Missing read permissions are reported, rather than an empty list.
-    for asked in [Asked::Plans(Vec::new()), Asked::Subscription("tea-house".to_owned())] {
+    for asked in [Request::Plans(Vec::new()), Request::Subscription("tea-house".to_owned())] {
         let refused = unprivileged.asks(asked).0.unwrap_err();
         assert!(refused.message.starts_with("not allowed to list "), "{refused}");
     }
@@ -303,7 +303,7 @@ fn plans_are_listed_explained_approved_and_awaited() {
     kubectl(&["create", "clusterrolebinding", "mason", "--clusterrole=mason", "--user=mason"]);
     work(plane.kubeconfig());
     let tries = |user: &User| {
-        let (answer, text, talk) = user.asks_in("narrow", Asked::Plans(vec!["by-hand".to_owned()]));
+        let (answer, text, talk) = user.asks_in("narrow", Request::Plans(vec!["by-hand".to_owned()]));
         assert!(answer.is_ok(), "{answer:?} {talk}");
         serde_json::from_str::<Value>(&text).unwrap()
     };

@@ -10,7 +10,7 @@ use olm_shell::cli::list::ListFlags;
 use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::installplan::approve::{self, Options};
-use olm_shell::installplan::explain::{self, Asked, Form};
+use olm_shell::installplan::explain::{self, Form, Request};
 use olm_shell::installplan::list;
 use olm_shell::installplan::policy::Terms;
 use olm_tests::faulty_api::{Call, Fault, FaultyApi};
@@ -110,7 +110,7 @@ fn unreadable_operator_groups_are_not_treated_as_absent() {
         // explain fails, and list reports the known state of plans.
         let source = || SourceFlags { cluster: cluster(faulty.kubeconfig()), ..SourceFlags::default() };
         let explained = explain::Options {
-            asked: Asked::Plans(vec![plan.name.clone()]),
+            asked: Request::Plans(vec![plan.name.clone()]),
             source: source(),
             namespaces: here(),
             on_top: Vec::new(),

@@ -17,7 +17,7 @@ use olm_shell::cli::output::Output;
 use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{CliError, Outcome, Printer, findings};
 use olm_shell::cluster::installed::HeldLease;
-use olm_shell::installplan::explain::{self, Asked, Form};
+use olm_shell::installplan::explain::{self, Form, Request};
 use olm_shell::installplan::{list as plans, wait};
 use olm_shell::olm::release::ReleaseFlags;
 use olm_shell::olm::status;
@@ -54,7 +54,7 @@ fn everywhere() -> NamespaceFlags {
     NamespaceFlags { namespace: None, all_namespaces: true }
 }
 
-fn explained(asked: Asked, policies: &[&str]) -> Value {
+fn explained(asked: Request, policies: &[&str]) -> Value {
     let options = explain::Options {
         asked,
         source: source("tests/quickstart"),
@@ -335,9 +335,9 @@ pub(crate) fn answers() -> Vec<Value> {
         "clientVersion": Client::this(), "serverVersion": server,
     });
     vec![
-        explained(Asked::Package("tea-house".to_owned()), &[]),
-        explained(Asked::Package("samovar".to_owned()), &["rbac.escalates == false && size(csvs) > 7"]),
-        explained(Asked::Bundle(format!("{}/bundles/tea-house.v1.1.0", market.display())), &[]),
+        explained(Request::Package("tea-house".to_owned()), &[]),
+        explained(Request::Package("samovar".to_owned()), &["rbac.escalates == false && size(csvs) > 7"]),
+        explained(Request::Bundle(format!("{}/bundles/tea-house.v1.1.0", market.display())), &[]),
         answer(|printer| plans::run(&listed_plans, printer)),
         answer(|printer| operators::run(&listed_operators, printer)),
         olm_status(),

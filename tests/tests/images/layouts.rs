@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 
-use olm_shell::image::{CATALOG_LABEL, Kind, Location, Options, Wanted};
+use olm_shell::image::{CATALOG_LABEL, Kind, Location, Options, Requested};
 use olm_tests::images::{Compression, Image, Layer, compress, digest};
 use tar::EntryType;
 
@@ -292,7 +292,7 @@ async fn the_folder_of_a_catalog_overrides_its_label() {
     // Each of them has a separate cache entry.
     for _ in 0..2 {
         for (wanted, expected_files) in
-            [(Wanted::Catalog, [("a.yaml", "a")]), (Wanted::CatalogIn("/other".to_owned()), [("b.yaml", "b")])]
+            [(Requested::Catalog, [("a.yaml", "a")]), (Requested::CatalogIn("/other".to_owned()), [("b.yaml", "b")])]
         {
             let content = olm_shell::image::pull(&location, wanted.clone(), &options).await.unwrap();
             assert_eq!(files(&content.root), expected(&expected_files), "{wanted:?}");
@@ -300,7 +300,7 @@ async fn the_folder_of_a_catalog_overrides_its_label() {
         }
     }
     for (folder, words) in [("/nowhere", "which does not exist"), ("../..", "outside of it")] {
-        let result = olm_shell::image::pull(&location, Wanted::CatalogIn(folder.to_owned()), &options).await;
+        let result = olm_shell::image::pull(&location, Requested::CatalogIn(folder.to_owned()), &options).await;
         refused(result, &["spec.grpcPodConfig.extractContent.catalogDir", words]);
     }
 }

@@ -10,7 +10,7 @@ use olm_shell::cli::list::ListFlags;
 use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::image::Options;
-use olm_shell::installplan::explain::{self, Asked, DryRun, Form};
+use olm_shell::installplan::explain::{self, DryRun, Form, Request};
 use olm_tests::hostile::registry::{Answer, Hostility, Registry};
 use olm_tests::images::Image;
 use olm_tests::sim_api::SimApi;
@@ -117,7 +117,7 @@ fn images_named_by_others_are_not_pulled_with_the_credentials_of_the_user() {
     };
     let explained = |images: &Options| {
         let options = explain::Options {
-            asked: Asked::Package("rose".to_owned()),
+            asked: Request::Package("rose".to_owned()),
             source: SourceFlags { cluster: flags.clone(), ..SourceFlags::default() },
             namespaces: namespaces.clone(),
             on_top: Vec::new(),

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use olm_shell::cli::CliError;
-use olm_shell::image::{Content, Limits, Location, Options, Wanted};
+use olm_shell::image::{Content, Limits, Location, Options, Requested};
 
 /// Returns the files of a folder with their contents, by path.
 fn files(root: &Path) -> BTreeMap<String, String> {
@@ -48,7 +48,7 @@ fn small() -> Limits {
 
 async fn pull(location: &str, options: &Options) -> Result<Content, CliError> {
     let location: Location = location.parse()?;
-    Ok(olm_shell::image::pull(&location, Wanted::Any, options).await?)
+    Ok(olm_shell::image::pull(&location, Requested::Any, options).await?)
 }
 
 #[track_caller]

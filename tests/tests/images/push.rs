@@ -14,7 +14,7 @@ use olm_shell::bundle::{build, push, unpack};
 use olm_shell::cli::flags::{ClusterFlags, RegistryFlags};
 use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{CliError, ErrorKind, Outcome, Printer};
-use olm_shell::image::{Credentials, Location, MediaTypes, Options, Wanted, pull_blocking};
+use olm_shell::image::{Credentials, Location, MediaTypes, Options, Requested, pull_blocking};
 use olm_tests::images::{Compression, Image, Layer};
 use olm_tests::registry::{PASSWORD, Registry, Setup, USER, skipped};
 use olm_tests::sim_api::SimApi;
@@ -122,7 +122,7 @@ fn a_bundle_is_pushed_with_a_login_and_read_back() {
         };
         for name in [&tag, &format!("{host}/garden/rose@{digest}")] {
             let location: Location = name.parse().unwrap();
-            let content = pull_blocking(&location, Wanted::Any, &options).unwrap();
+            let content = pull_blocking(&location, Requested::Any, &options).unwrap();
             assert_eq!(files(&content.root), expected(&BUNDLE));
             assert_eq!((content.digest.as_str(), content.labels.len()), (digest.as_str(), 5));
         }

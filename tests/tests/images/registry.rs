@@ -5,7 +5,7 @@ use std::fs;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use olm_shell::cli::ErrorKind;
-use olm_shell::image::{Credentials, Location, Options, Wanted, resolve};
+use olm_shell::image::{Credentials, Location, Options, Requested, resolve};
 use olm_tests::images::Image;
 use olm_tests::registry::{PASSWORD, Registry, Setup, USER, skipped};
 use serde_json::json;
@@ -60,7 +60,7 @@ async fn an_image_is_pulled_by_tag_and_by_digest() {
     refused(pull(&absent, &plain(&registry)).await, &["has no such image"]);
     // A bundle is not a catalog.
     let location: Location = format!("{host}/garden/catalog:1").parse().unwrap();
-    let result = olm_shell::image::pull(&location, Wanted::Bundle, &plain(&registry)).await;
+    let result = olm_shell::image::pull(&location, Requested::Bundle, &plain(&registry)).await;
     refused(result, &["no bundle", "it is a catalog"]);
 }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use olm_core::api::go_json::GoType;
-use olm_core::api::kinds::OLM as GROUP;
+use olm_core::api::kinds::OLM_GROUP;
 use olm_core::api::{hash, object};
 use olm_tests::data;
 use olm_tests::scenario::format::Scenario;
@@ -233,7 +233,7 @@ fn text_written_by_olm_is_reproduced() -> Result<()> {
             let part = &object[if name.ends_with("Spec") { "spec" } else { "status" }];
             // A masked entry lacks fields that OLM always writes.
             let whole = part.is_object() && !part.to_string().contains("<unstable>");
-            let go_type = GoType::named(&name).filter(|_| whole && object::gvk(object).group == GROUP);
+            let go_type = GoType::named(&name).filter(|_| whole && object::gvk(object).group == OLM_GROUP);
             let Some(go_type) = go_type else { continue };
             assert_eq!(go_type.normalise(part), *part, "{title}");
             *equal.entry(name).or_default() += 1;

@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::object::{self, Gvk, ObjectRef};
 
 /// The API group of OLM's own kinds.
-pub const OLM: &str = "operators.coreos.com";
+pub const OLM_GROUP: &str = "operators.coreos.com";
 /// The API group of Roles and their bindings.
-pub const RBAC: &str = "rbac.authorization.k8s.io";
+pub const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 /// The API group of CustomResourceDefinitions.
 pub const API_EXTENSIONS: &str = "apiextensions.k8s.io";
 /// The API group of APIServices.
@@ -72,14 +72,14 @@ macro_rules! kinds {
 }
 
 kinds! {
-    CATALOG_SOURCE = OLM, "v1alpha1" "CatalogSource" "catalogsources" namespaced;
-    CLUSTER_SERVICE_VERSION = OLM, "v1alpha1" "ClusterServiceVersion" "clusterserviceversions" namespaced;
-    INSTALL_PLAN = OLM, "v1alpha1" "InstallPlan" "installplans" namespaced;
-    OLM_CONFIG = OLM, "v1" "OLMConfig" "olmconfigs" cluster;
-    OPERATOR = OLM, "v1" "Operator" "operators" cluster;
-    OPERATOR_CONDITION = OLM, "v2" "OperatorCondition" "operatorconditions" namespaced;
-    OPERATOR_GROUP = OLM, "v1" "OperatorGroup" "operatorgroups" namespaced;
-    SUBSCRIPTION = OLM, "v1alpha1" "Subscription" "subscriptions" namespaced;
+    CATALOG_SOURCE = OLM_GROUP, "v1alpha1" "CatalogSource" "catalogsources" namespaced;
+    CLUSTER_SERVICE_VERSION = OLM_GROUP, "v1alpha1" "ClusterServiceVersion" "clusterserviceversions" namespaced;
+    INSTALL_PLAN = OLM_GROUP, "v1alpha1" "InstallPlan" "installplans" namespaced;
+    OLM_CONFIG = OLM_GROUP, "v1" "OLMConfig" "olmconfigs" cluster;
+    OPERATOR = OLM_GROUP, "v1" "Operator" "operators" cluster;
+    OPERATOR_CONDITION = OLM_GROUP, "v2" "OperatorCondition" "operatorconditions" namespaced;
+    OPERATOR_GROUP = OLM_GROUP, "v1" "OperatorGroup" "operatorgroups" namespaced;
+    SUBSCRIPTION = OLM_GROUP, "v1alpha1" "Subscription" "subscriptions" namespaced;
 
     CONFIG_MAP = "", "v1" "ConfigMap" "configmaps" namespaced;
     ENDPOINTS = "", "v1" "Endpoints" "endpoints" namespaced;
@@ -113,10 +113,10 @@ kinds! {
     NETWORK_POLICY = "networking.k8s.io", "v1" "NetworkPolicy" "networkpolicies" namespaced;
     RUNTIME_CLASS = "node.k8s.io", "v1" "RuntimeClass" "runtimeclasses" cluster;
     POD_DISRUPTION_BUDGET = "policy", "v1" "PodDisruptionBudget" "poddisruptionbudgets" namespaced;
-    CLUSTER_ROLE = RBAC, "v1" "ClusterRole" "clusterroles" cluster;
-    CLUSTER_ROLE_BINDING = RBAC, "v1" "ClusterRoleBinding" "clusterrolebindings" cluster;
-    ROLE = RBAC, "v1" "Role" "roles" namespaced;
-    ROLE_BINDING = RBAC, "v1" "RoleBinding" "rolebindings" namespaced;
+    CLUSTER_ROLE = RBAC_GROUP, "v1" "ClusterRole" "clusterroles" cluster;
+    CLUSTER_ROLE_BINDING = RBAC_GROUP, "v1" "ClusterRoleBinding" "clusterrolebindings" cluster;
+    ROLE = RBAC_GROUP, "v1" "Role" "roles" namespaced;
+    ROLE_BINDING = RBAC_GROUP, "v1" "RoleBinding" "rolebindings" namespaced;
     PRIORITY_CLASS = "scheduling.k8s.io", "v1" "PriorityClass" "priorityclasses" cluster;
     CSI_DRIVER = "storage.k8s.io", "v1" "CSIDriver" "csidrivers" cluster;
     STORAGE_CLASS = "storage.k8s.io", "v1" "StorageClass" "storageclasses" cluster;
@@ -139,13 +139,13 @@ mod tests {
     #[test]
     fn olms_kinds_match_their_definitions() {
         let definitions = crd::all();
-        for kind in ALL.iter().filter(|kind| kind.group == OLM) {
+        for kind in ALL.iter().filter(|kind| kind.group == OLM_GROUP) {
             let definition = definitions.iter().find(|crd| object::name(crd) == kind.resource()).unwrap();
             let spec = |path: &[&str]| object::text(&definition["spec"], path);
             assert_eq!((spec(&["names", "kind"]), spec(&["scope"]) != "Cluster"), (kind.kind, kind.namespaced));
             let served = object::list(definition, &["spec", "versions"]).iter().filter(|v| v["served"] == true);
             assert!(served.into_iter().any(|v| v["name"] == kind.version), "{kind:?}");
         }
-        assert_eq!(ALL.iter().filter(|kind| kind.group == OLM).count(), definitions.len());
+        assert_eq!(ALL.iter().filter(|kind| kind.group == OLM_GROUP).count(), definitions.len());
     }
 }

@@ -27,12 +27,12 @@ pub fn plan(world: &Reader<'_>, key: &Key) -> Plan {
         .filter(|csv| Csv::new(csv).phase() == Phase::Succeeded)
         .filter(|csv| !membership::is_copy(csv) && !object::is_deleting(csv));
     let Some(csv) = csv else { return Plan::nothing() };
-    let actions = wanted(world, csv).iter().filter_map(|role| ensure(world, role)).collect();
+    let actions = desired(world, csv).iter().filter_map(|role| ensure(world, role)).collect();
     Plan::unordered(actions)
 }
 
 /// Returns the ClusterRoles for all existing provided APIs.
-fn wanted(world: &Reader<'_>, csv: &Value) -> Vec<Value> {
+fn desired(world: &Reader<'_>, csv: &Value) -> Vec<Value> {
     let mut roles = Vec::new();
     for crd in Csv::new(csv).owned_crds() {
         let (name, version) = (object::text(crd, &["name"]), object::text(crd, &["version"]));

@@ -11,7 +11,7 @@ use super::BundleContent;
 use crate::api::cluster_service_version::Csv;
 use crate::api::go_json::GoType;
 use crate::api::install_plan::Step;
-use crate::api::kinds::{self, RBAC};
+use crate::api::kinds::{self, RBAC_GROUP};
 use crate::api::metadata::Metadata;
 use crate::api::object::{self, Gvk};
 use crate::api::subscription::Approval;
@@ -158,13 +158,13 @@ fn access(source: &BundleSource<'_>, namespace: &str, csv: &Value) -> Result<Vec
             steps.push(grant.service_account(permissions("permissions").iter().any(|p| of_account(&p))));
         }
         for permission in permissions("permissions").iter().filter(of_account) {
-            let (role, binding) = grant.rights(permission, false);
+            let (role, binding) = grant.permissions(permission, false);
             steps.push(role);
             bindings.push(binding);
         }
         steps.append(&mut bindings);
         for permission in permissions("clusterPermissions").iter().filter(of_account) {
-            let (role, binding) = grant.rights(permission, true);
+            let (role, binding) = grant.permissions(permission, true);
             steps.push(role);
             bindings.push(binding);
         }
@@ -200,7 +200,7 @@ impl Grant<'_> {
     }
 
     /// Returns the steps for a Role and its RoleBinding, or for the cluster-scoped equivalents.
-    fn rights(&self, permission: &Value, cluster: bool) -> (Value, Value) {
+    fn permissions(&self, permission: &Value, cluster: bool) -> (Value, Value) {
         let csv = object::name(self.csv);
         let (kind, base, digest) = if cluster {
             let hashed = json!({ "name": csv, "namespace": self.namespace, "permission": permission });
@@ -211,7 +211,7 @@ impl Grant<'_> {
         };
         let name = hash::generate_name(&base, &digest);
         let rules = object::at(permission, &["rules"]).clone();
-        let role_ref = json!({ "apiGroup": RBAC, "kind": kind, "name": name });
+        let role_ref = json!({ "apiGroup": RBAC_GROUP, "kind": kind, "name": name });
         let subjects = json!([{ "kind": "ServiceAccount", "name": self.account, "namespace": self.namespace }]);
 
         let mut role = json!({ "metadata": { "name": name }, "rules": rules });
@@ -230,7 +230,7 @@ impl Grant<'_> {
                 object::map_mut(object, &["metadata"]).insert("ownerReferences".to_owned(), owners);
             }
         }
-        (self.step(RBAC, kind, &role), self.step(RBAC, &format!("{kind}Binding"), &binding))
+        (self.step(RBAC_GROUP, kind, &role), self.step(RBAC_GROUP, &format!("{kind}Binding"), &binding))
     }
 
     fn mark(&self, object: &mut Value, permissions_hash: &str) {

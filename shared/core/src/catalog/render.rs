@@ -54,7 +54,7 @@ impl Located<BundleBlob> {
     /// Returns the whole blob, with its objects.
     pub(super) fn bundle(&self) -> Result<Meta, Finding> {
         let Source::Directory(content) = &self.source else { return read(&self.place, &self.source) };
-        let content = content.read().map_err(|e| gone(&self.place, e))?;
+        let content = content.read().map_err(|e| changed_since_read(&self.place, e))?;
         let images = bundle::related_images(&migrate::csv_of(&content));
         let BundleBlob { name, package, image, properties, .. } = &self.blob;
         Ok(Meta(bundle::blob(name, package, image, properties, &images, &content)))
@@ -63,12 +63,12 @@ impl Located<BundleBlob> {
 
 fn read(place: &Place, source: &Source) -> Result<Meta, Finding> {
     match source {
-        Source::Blob(span) => span.value().map(Meta).map_err(|e| gone(place, e)),
+        Source::Blob(span) => span.value().map(Meta).map_err(|e| changed_since_read(place, e)),
         // Only bundles come from directories.
-        Source::Directory(_) => Err(gone(place, "not a blob".to_owned())),
+        Source::Directory(_) => Err(changed_since_read(place, "not a blob".to_owned())),
     }
 }
 
-fn gone(place: &Place, why: String) -> Finding {
+fn changed_since_read(place: &Place, why: String) -> Finding {
     Finding::new("unreadable-file", why).at(&place.file, place.line).hint("retry when the files no longer change")
 }

@@ -17,7 +17,7 @@ use std::cell::Cell;
 
 use serde_json::{Map, Value};
 
-pub use self::cel::{Error as CelError, Policy, Rule};
+pub use self::cel::{CelError, Policy, Rule};
 use crate::api::object::{self, Gvk};
 use crate::bundle::property::{self, Property};
 use crate::go_format::quote;

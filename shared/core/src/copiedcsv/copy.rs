@@ -72,7 +72,7 @@ impl<'a> Pattern<'a> {
     }
 
     /// Returns the write that updates labels, annotations and `spec` of a copy.
-    pub(super) fn mend(&self, copy: &Value) -> Action {
+    pub(super) fn repair(&self, copy: &Value) -> Action {
         let mut new = copy.clone();
         self.write(&mut new);
         // OLM's finalizer distinguishes an original from a copy.

@@ -88,7 +88,7 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
             Some(copy) => match pattern.compare(copy) {
                 Flaw::None => {}
                 _ if !takes_objects(world, namespace) => {}
-                Flaw::Content => plan.actions.push(pattern.mend(copy.json())),
+                Flaw::Content => plan.actions.push(pattern.repair(copy.json())),
                 Flaw::Status => plan.actions.push(pattern.update_status(copy.json())),
             },
             None if accepts_copy(world, namespace, &key.name) => {

@@ -34,7 +34,7 @@ pub(super) fn ensure(world: &Reader<'_>, original: &Value, group: Group<'_>, cop
 
 fn grant(world: &Reader<'_>, original: &Value, group: Group<'_>, copies: &Copies<'_>, plan: &mut Plan) {
     if group.is_global() {
-        if !may(world, original, None) {
+        if !is_permitted(world, original, None) {
             let owned = Owned::find(world, original, |_| true);
             promote(world, original, &owned, plan);
             owned.complain(original, "the whole cluster", plan);
@@ -45,7 +45,7 @@ fn grant(world: &Reader<'_>, original: &Value, group: Group<'_>, copies: &Copies
     for (namespace, copy) in &copies.0 {
         let copy = copy.json();
         let offered = targets.contains(namespace) && !object::is_deleting(copy) && takes_objects(world, namespace);
-        if offered && !may(world, original, Some(namespace)) {
+        if offered && !is_permitted(world, original, Some(namespace)) {
             let owned = Owned::find(world, original, |o| {
                 Metadata::new(o).owner_references().iter().any(|r| object::text(r, &["uid"]) == object::uid(original))
             });
@@ -72,7 +72,7 @@ pub(super) fn demote(world: &Reader<'_>, original: &Value, plan: &mut Plan) {
 
 /// Returns whether the operator's ServiceAccounts have its `permissions` in that namespace (`None`: in all). An invalid
 /// rule cannot be granted, and is reported for the ClusterServiceVersion.
-fn may(world: &Reader<'_>, original: &Value, namespace: Option<&str>) -> bool {
+fn is_permitted(world: &Reader<'_>, original: &Value, namespace: Option<&str>) -> bool {
     let work = Work::default();
     Csv::new(original).permissions().iter().all(|permission| {
         let account = (object::namespace(original), object::text(permission, &["serviceAccountName"]));
@@ -134,7 +134,7 @@ fn promote(world: &Reader<'_>, original: &Value, owned: &Owned<'_>, plan: &mut P
 fn mirror(world: &Reader<'_>, original: &Value, source: &Value, gk: &GroupKind, mut object: Value) -> Option<Action> {
     let name = object::name(source);
     if let Some(present) = world.json(gk, "", name) {
-        return labels::is_owner(present, original).then(|| mend(present, &object)).flatten();
+        return labels::is_owner(present, original).then(|| repair(present, &object)).flatten();
     }
     let fields = object::map_mut(&mut object, &[]);
     fields.insert("apiVersion".to_owned(), object::at(source, &["apiVersion"]).clone());
@@ -144,7 +144,7 @@ fn mirror(world: &Reader<'_>, original: &Value, source: &Value, gk: &GroupKind, 
 }
 
 /// Returns the write that updates the rules of a role, or the subjects of a binding. The role of a binding is immutable.
-fn mend(present: &Value, wanted: &Value) -> Option<Action> {
+fn repair(present: &Value, wanted: &Value) -> Option<Action> {
     let differs = |field: &&str| {
         let wanted = object::at(wanted, &[*field]);
         !wanted.is_null() && wanted != object::at(present, &[*field])
@@ -167,7 +167,7 @@ fn copy_to(world: &Reader<'_>, copy: &Value, owned: &Owned<'_>, plan: &mut Plan)
     for source in owned.roles.iter().chain(&owned.bindings) {
         match world.json(&GroupKind::from_object(source), namespace, object::name(source)) {
             None => plan.actions.push(Action::Create(copied(source, copy))),
-            Some(present) if labels::is_owner(present, copy) => plan.actions.extend(mend(present, source)),
+            Some(present) if labels::is_owner(present, copy) => plan.actions.extend(repair(present, source)),
             Some(_) => {}
         }
     }

@@ -17,7 +17,7 @@ use super::overlay::{overlay, with_owners};
 use super::serving_certificate::{LIFETIME, ServingCertificate};
 use super::siblings;
 use crate::api::cluster_service_version::{API_SERVICE_CERTIFICATE, Csv, WEBHOOK_CERTIFICATE};
-use crate::api::kinds::RBAC;
+use crate::api::kinds::RBAC_GROUP;
 use crate::api::labels;
 use crate::api::metadata::Metadata;
 use crate::api::object::{self, ObjectRef};
@@ -145,7 +145,7 @@ impl<'a> Server<'a> {
             { "apiGroups": [""], "resources": ["secrets"], "resourceNames": [secret], "verbs": ["get"] }
         ]);
         let mut binding = self.object("rbac.authorization.k8s.io/v1", "RoleBinding", &secret);
-        binding["roleRef"] = json!({ "apiGroup": RBAC, "kind": "Role", "name": secret });
+        binding["roleRef"] = json!({ "apiGroup": RBAC_GROUP, "kind": "Role", "name": secret });
         binding["subjects"] = json!([self.subject()]);
         [service, role, binding]
     }
@@ -158,7 +158,7 @@ impl<'a> Server<'a> {
                 "name": format!("{}-system:auth-delegator", self.service()),
                 "labels": { labels::MANAGED: "true" },
             },
-            "roleRef": { "apiGroup": RBAC, "kind": "ClusterRole", "name": "system:auth-delegator" },
+            "roleRef": { "apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": "system:auth-delegator" },
             "subjects": [self.subject()],
         });
         labels::set_owner(&mut delegator, self.csv.json);
@@ -168,7 +168,7 @@ impl<'a> Server<'a> {
                 "name": format!("{}-auth-reader", self.service()), "namespace": KUBE_SYSTEM,
                 "labels": { labels::MANAGED: "true" },
             },
-            "roleRef": { "apiGroup": RBAC, "kind": "Role", "name": "extension-apiserver-authentication-reader" },
+            "roleRef": { "apiGroup": RBAC_GROUP, "kind": "Role", "name": "extension-apiserver-authentication-reader" },
             "subjects": [self.subject()],
         });
         [delegator, reader]

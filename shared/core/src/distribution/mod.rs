@@ -95,7 +95,7 @@ pub fn stage(object: &Value) -> Stage {
     match (group.as_str(), kind.as_str()) {
         (kinds::API_EXTENSIONS, "CustomResourceDefinition") => Stage::Definitions,
         ("", "Namespace") => Stage::Namespaces,
-        (kinds::OLM, _) => Stage::Resources,
+        (kinds::OLM_GROUP, _) => Stage::Resources,
         ("apps", _) => Stage::Workloads,
         _ => Stage::Access,
     }

@@ -21,7 +21,7 @@ pub fn own(version: &str, image: Option<&str>) -> Release {
 
 /// Returns the namespaces, the account and its permissions, which are those of OLM, and the roles for users.
 fn access() -> Vec<Value> {
-    let rbac = format!("{}/v1", kinds::RBAC);
+    let rbac = format!("{}/v1", kinds::RBAC_GROUP);
     let role = |name: &str, to: &[&str], rules: Value| {
         let labels: serde_json::Map<String, Value> = to
             .iter()
@@ -52,19 +52,19 @@ fn access() -> Vec<Value> {
             "aggregate-olm-edit",
             &["admin", "edit"],
             json!([
-                { "apiGroups": [kinds::OLM], "resources": ["subscriptions"],
+                { "apiGroups": [kinds::OLM_GROUP], "resources": ["subscriptions"],
                   "verbs": ["create", "update", "patch", "delete"] },
-                { "apiGroups": [kinds::OLM], "resources": installed, "verbs": ["delete"] },
+                { "apiGroups": [kinds::OLM_GROUP], "resources": installed, "verbs": ["delete"] },
             ]),
         ),
         role(
             "aggregate-olm-view",
             &["admin", "edit", "view"],
-            json!([{ "apiGroups": [kinds::OLM], "resources": viewed, "verbs": ["get", "list", "watch"] }]),
+            json!([{ "apiGroups": [kinds::OLM_GROUP], "resources": viewed, "verbs": ["get", "list", "watch"] }]),
         ),
         json!({
             "apiVersion": rbac, "kind": "ClusterRoleBinding", "metadata": { "name": CONTROLLERS },
-            "roleRef": { "apiGroup": kinds::RBAC, "kind": "ClusterRole", "name": CONTROLLERS },
+            "roleRef": { "apiGroup": kinds::RBAC_GROUP, "kind": "ClusterRole", "name": CONTROLLERS },
             "subjects": [{ "kind": "ServiceAccount", "name": CONTROLLERS, "namespace": NAMESPACE }],
         }),
     ]

@@ -140,7 +140,7 @@ impl Removal {
         if !extent.keep_crds {
             let known: BTreeSet<String> = crd::all().iter().map(|crd| object::name(crd).to_owned()).collect();
             let crds = inventory.crds.iter().filter(|crd| {
-                CustomResourceDefinition::new(crd).group() == kinds::OLM && known.contains(object::name(crd))
+                CustomResourceDefinition::new(crd).group() == kinds::OLM_GROUP && known.contains(object::name(crd))
             });
             removal.delete(Part::Definitions, crds);
         }
@@ -205,7 +205,7 @@ fn is_access(object: &Value) -> bool {
 fn is_owned(object: &Value, extent: Extent) -> bool {
     let owners = object::list(object, &["metadata", "ownerReferences"]);
     let is_olms = |owner: &Value| {
-        object::text(owner, &["apiVersion"]).starts_with(kinds::OLM)
+        object::text(owner, &["apiVersion"]).starts_with(kinds::OLM_GROUP)
             && (object::text(owner, &["name"]) == PACKAGE_SERVER || extent.user_objects)
     };
     owners.iter().any(is_olms)

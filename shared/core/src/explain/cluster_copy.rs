@@ -11,7 +11,7 @@ use super::Cluster;
 use super::document::UnreadableResource;
 use crate::api::crd;
 use crate::api::install_plan::{InstallPlan, Phase};
-use crate::api::kinds::OLM;
+use crate::api::kinds::OLM_GROUP;
 use crate::api::object::{self, Gvk, ObjectRef};
 use crate::api::subscription::{Approval, Subscription};
 use crate::bundle::Unpacked;
@@ -98,7 +98,7 @@ impl ClusterCopy {
     /// approval is already executed in the settled copy, so it is held back in a copy of its own, unless its execution has started.
     pub(super) fn before(&self, namespace: &str, plan: &str) -> Cow<'_, Simulation> {
         let [read, settled] = [&self.read, &self.settled].map(|simulation| {
-            let plan = simulation.api().find(OLM, "InstallPlan", namespace, plan);
+            let plan = simulation.api().find(OLM_GROUP, "InstallPlan", namespace, plan);
             plan.map(|plan| InstallPlan::new(plan).phase())
         });
         let is_final = |phase: Option<Phase>| phase.is_some_and(Phase::is_final);
@@ -126,7 +126,7 @@ impl ClusterCopy {
 
     /// Returns the Subscription to a package.
     pub(super) fn subscribed(&self, namespace: &str, package: &str) -> Option<String> {
-        let mut all = self.read.api().list(OLM, "Subscription", Some(namespace));
+        let mut all = self.read.api().list(OLM_GROUP, "Subscription", Some(namespace));
         all.find(|s| Subscription::new(s).package() == package).map(|s| object::name(s).to_owned())
     }
 }
@@ -137,7 +137,7 @@ const CRD: &str = "CustomResourceDefinition";
 fn hold(objects: &mut [Value]) -> BTreeMap<(String, String), Approval> {
     let mut approvals = BTreeMap::new();
     for object in objects.iter_mut().filter(|o| object::kind(o) == "Subscription") {
-        if object::gvk(object).group != OLM {
+        if object::gvk(object).group != OLM_GROUP {
             continue;
         }
         let key = (object::namespace(object).to_owned(), object::name(object).to_owned());
@@ -148,5 +148,5 @@ fn hold(objects: &mut [Value]) -> BTreeMap<(String, String), Approval> {
 }
 
 pub(super) fn reference(kind: &str, namespace: &str, name: &str) -> ObjectRef {
-    ObjectRef { gvk: Gvk::new(OLM, "v1alpha1", kind), namespace: namespace.to_owned(), name: name.to_owned() }
+    ObjectRef { gvk: Gvk::new(OLM_GROUP, "v1alpha1", kind), namespace: namespace.to_owned(), name: name.to_owned() }
 }

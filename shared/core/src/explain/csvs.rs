@@ -10,7 +10,7 @@ use super::reasons;
 use super::simulated_plan::{CSV as KIND, SimulatedPlan, manifest};
 use crate::api::cluster_service_version::{self, Phase, is_copy};
 use crate::api::install_plan::Step;
-use crate::api::kinds::OLM;
+use crate::api::kinds::OLM_GROUP;
 use crate::api::object;
 use crate::bundle::property;
 use crate::plan::Controller;
@@ -59,7 +59,7 @@ pub(super) fn changes(simulated: &SimulatedPlan, copy: &ClusterCopy) -> Vec<Csv>
 
 fn find<'t>(simulated: &'t SimulatedPlan, name: &str, afterwards: bool) -> Option<&'t Value> {
     let simulation = if afterwards { &simulated.after } else { &simulated.before };
-    simulation.api().find(OLM, KIND, &simulated.namespace, name)
+    simulation.api().find(OLM_GROUP, KIND, &simulated.namespace, name)
 }
 
 fn version_of(csv: &Value) -> Option<String> {
@@ -120,7 +120,7 @@ fn message(simulated: &SimulatedPlan, name: &str) -> String {
 
 /// Returns the ClusterServiceVersions that are removed without a replacement in the plan.
 fn removed(simulated: &SimulatedPlan, csvs: &[Csv]) -> Vec<Csv> {
-    let before = simulated.before.api().list(OLM, KIND, Some(&simulated.namespace));
+    let before = simulated.before.api().list(OLM_GROUP, KIND, Some(&simulated.namespace));
     let is_gone = |csv: &&Value| {
         let name = object::name(csv);
         let is_replaced = csvs.iter().any(|new| new.replaces.as_deref() == Some(name) || new.name == name);

@@ -157,15 +157,15 @@ pub struct Plan {
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
     /// The worst result of the reasons; `safe` if there are none.
-    pub result: Outcome,
+    pub result: VerdictResult,
     /// The reasons, the most severe first. Reasons with the result `safe` are notes.
-    pub reasons: Vec<Because>,
+    pub reasons: Vec<VerdictReason>,
 }
 
 /// Result of a verdict, in order of increasing severity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Outcome {
+pub enum VerdictResult {
     /// The plan would succeed, and no effect needs review.
     #[default]
     Safe,
@@ -180,9 +180,9 @@ pub enum Outcome {
 /// A reason of a verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Because {
+pub struct VerdictReason {
     /// The result that this reason alone leads to.
-    pub result: Outcome,
+    pub result: VerdictResult,
     /// Machine-readable kind of the reason. `install-plan-policies.md` lists the values.
     pub reason: String,
     /// A sentence without a full stop.
@@ -191,7 +191,7 @@ pub struct Because {
     pub hint: String,
 }
 
-/// The values of [`Because::reason`] and their meanings.
+/// The values of [`VerdictReason::reason`] and their meanings.
 pub const REASONS: [(&str, &str); 23] = [
     ("approved", "the plan is approved, and not executed yet"),
     ("bystanders", "the plan also installs or upgrades unrelated operators"),

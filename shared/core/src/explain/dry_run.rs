@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::hidden::OF_THE_SERVER;
 use super::simulated_plan::SimulatedPlan;
-use super::{Because, By, Change, DryRunGap, DryRunRefusal, Explanation, Object, Outcome};
+use super::{By, Change, DryRunGap, DryRunRefusal, Explanation, Object, VerdictReason, VerdictResult};
 use crate::api::object::{self, ObjectRef};
 use crate::api::status::Status;
 use crate::bundle::optional::may_be_optional;
@@ -129,7 +129,8 @@ impl Explanation {
                 None => groups.push((refusal, vec![object])),
             }
         }
-        let reasons: Vec<Because> = groups.into_iter().map(|(refusal, objects)| reason(refusal, &objects)).collect();
+        let reasons: Vec<VerdictReason> =
+            groups.into_iter().map(|(refusal, objects)| reason(refusal, &objects)).collect();
         self.verdict.reasons.extend(reasons);
         self.verdict.reasons.sort_by_key(|because| std::cmp::Reverse(because.result));
         self.verdict.result = self.verdict.reasons.iter().map(|because| because.result).max().unwrap_or_default();
@@ -144,7 +145,7 @@ fn is(object: &Object, target: &ObjectRef) -> bool {
 /// Maximum number of objects that a reason names.
 const NAMED: usize = 3;
 
-fn reason(refusal: &DryRunRefusal, objects: &[String]) -> Because {
+fn reason(refusal: &DryRunRefusal, objects: &[String]) -> VerdictReason {
     let named = objects[..objects.len().min(NAMED)].join(", ");
     let objects = match objects.len().saturating_sub(NAMED) {
         0 => named,
@@ -152,15 +153,16 @@ fn reason(refusal: &DryRunRefusal, objects: &[String]) -> Because {
     };
     let message = &refusal.message;
     let (result, message) = match refusal {
-        DryRunRefusal { optional: true, .. } => {
-            (Outcome::Safe, format!("the plan skips optional {objects}, which the API server would reject: {message}"))
-        }
+        DryRunRefusal { optional: true, .. } => (
+            VerdictResult::Safe,
+            format!("the plan skips optional {objects}, which the API server would reject: {message}"),
+        ),
         DryRunRefusal { may_pass: true, .. } => {
-            (Outcome::Unknown, format!("the dry run of {objects} was inconclusive: {message}"))
+            (VerdictResult::Unknown, format!("the dry run of {objects} was inconclusive: {message}"))
         }
-        _ => (Outcome::WouldFail, format!("the API server would reject {objects}: {message}")),
+        _ => (VerdictResult::WouldFail, format!("the API server would reject {objects}: {message}")),
     };
-    Because { result, reason: "dryRun".to_owned(), message, hint: hint(refusal).to_owned() }
+    VerdictReason { result, reason: "dryRun".to_owned(), message, hint: hint(refusal).to_owned() }
 }
 
 /// Returns a suggested next step, which depends on the API server's message.

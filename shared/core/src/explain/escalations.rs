@@ -15,7 +15,7 @@ use super::simulated_plan::SimulatedPlan;
 use super::{Escalation, Permission};
 use crate::api::cluster_service_version::Csv;
 use crate::api::custom_resource_definition::CustomResourceDefinition;
-use crate::api::kinds::{self, ADMISSION_REGISTRATION, API_EXTENSIONS, OLM, RBAC};
+use crate::api::kinds::{self, ADMISSION_REGISTRATION, API_EXTENSIONS, OLM_GROUP, RBAC_GROUP};
 use crate::api::object;
 use crate::csv;
 
@@ -75,7 +75,7 @@ const BUILT_IN: [&str; 2] = ["k8s.io", "kubernetes.io"];
 pub(super) fn is_built_in(group: &str) -> bool {
     let group = group.to_ascii_lowercase();
     let is_below = |domain: &str| group.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-    !group.contains('.') || BUILT_IN.iter().any(|domain| is_below(domain)) || group == OLM
+    !group.contains('.') || BUILT_IN.iter().any(|domain| is_below(domain)) || group == OLM_GROUP
 }
 
 /// The APIs and certificates that a plan itself creates.
@@ -125,7 +125,9 @@ impl Own {
         let is_new = |group: &&String| !before.kinds().any(|kind| kind.group == **group) && !is_served_by_others(group);
         own.new_groups = own.created.iter().map(|(group, _)| group).filter(is_new).cloned().collect();
         for name in simulated.csv_names() {
-            let Some(csv) = after.find(OLM, "ClusterServiceVersion", &simulated.namespace, name) else { continue };
+            let Some(csv) = after.find(OLM_GROUP, "ClusterServiceVersion", &simulated.namespace, name) else {
+                continue;
+            };
             for crd in Csv::new(csv).owned_crds() {
                 own.provided.extend(defined(object::text(crd, &["name"])));
             }
@@ -232,7 +234,7 @@ pub(super) fn escalations(permission: &Permission, own: &Own, holder: Holder) ->
     let wild = [api_groups, resources, non_resource_urls].into_iter().any(|list| is_wild(list));
     mark(wild || all && !is_ordinary, Escalation::Wildcard);
     mark(of("", "secrets") && !own.is_certificate(permission), Escalation::Secrets);
-    let roles = of_any(&[(RBAC, "roles"), (RBAC, "clusterroles")]);
+    let roles = of_any(&[(RBAC_GROUP, "roles"), (RBAC_GROUP, "clusterroles")]);
     mark(roles && does("escalate"), Escalation::Escalate);
     mark(roles && does("bind"), Escalation::Bind);
     // Newer versions of Kubernetes have several verbs with this prefix, for other resources, too.
@@ -338,7 +340,7 @@ mod tests {
         assert_eq!(marks(None, &rule("", "pods", &["create"])), [E::ClusterWide, E::Execution]);
         assert_eq!(marks(None, &rule("authorization.k8s.io", "subjectaccessreviews", &["create"])), []);
         assert_eq!(marks(garden, &rule("apps", "*", &["get"])), [E::Wildcard]);
-        let roles = marks(None, &rule(RBAC, "clusterroles", &["bind", "escalate"]));
+        let roles = marks(None, &rule(RBAC_GROUP, "clusterroles", &["bind", "escalate"]));
         assert_eq!(roles, [E::Escalate, E::Bind, E::ClusterWide]);
         assert_eq!(marks(None, &rule("", "users", &["impersonate"])), [E::Impersonate, E::ClusterWide]);
         let everything = marks(None, &rule("*", "*", &["*"]));
@@ -440,7 +442,9 @@ mod tests {
 
     #[test]
     fn groups_of_kubernetes_are_built_in() {
-        for group in ["", "apps", "batch", "RBAC.authorization.k8s.io", "x.k8s.io", "k8s.io", "a.kubernetes.io", OLM] {
+        for group in
+            ["", "apps", "batch", "RBAC.authorization.k8s.io", "x.k8s.io", "k8s.io", "a.kubernetes.io", OLM_GROUP]
+        {
             assert!(is_built_in(group), "{group}");
         }
         for group in ["garden.example.com", "notk8s.io", "k8s.io.example.com"] {

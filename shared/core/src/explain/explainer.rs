@@ -12,7 +12,7 @@ use super::{
     irreversible, objects, permissions, unserved_kinds, verdict, webhooks,
 };
 use crate::api::catalog_source::CatalogSource;
-use crate::api::kinds::OLM;
+use crate::api::kinds::OLM_GROUP;
 use crate::api::object::{self, ObjectRef};
 use crate::api::subscription::{self, Approval, State};
 use crate::bundle::Rendered;
@@ -91,12 +91,12 @@ impl Explainer {
     pub(super) fn simulate(&self, subject: &Subject) -> Result<SimulatedPlan, Error> {
         match subject {
             Subject::Plan { namespace, name } => {
-                let plan = self.copy.read.api().find(OLM, "InstallPlan", namespace, name);
+                let plan = self.copy.read.api().find(OLM_GROUP, "InstallPlan", namespace, name);
                 plan.ok_or_else(|| missing("InstallPlan", namespace, name))?;
                 Ok(SimulatedPlan::of_plan(&self.copy.before(namespace, name), namespace, Some(name), None))
             }
             Subject::Subscription { namespace, name } => {
-                let found = self.copy.read.api().find(OLM, "Subscription", namespace, name);
+                let found = self.copy.read.api().find(OLM_GROUP, "Subscription", namespace, name);
                 found.ok_or_else(|| missing("Subscription", namespace, name))?;
                 Ok(self.of_subscription(namespace, name))
             }
@@ -112,7 +112,7 @@ impl Explainer {
     }
 
     fn of_subscription(&self, namespace: &str, name: &str) -> SimulatedPlan {
-        let read = self.copy.read.api().find(OLM, "Subscription", namespace, name);
+        let read = self.copy.read.api().find(OLM_GROUP, "Subscription", namespace, name);
         let plan = read.map_or("", |s| subscription::Subscription::new(s).plan_name());
         match self.copy.before(namespace, plan) {
             Cow::Borrowed(before) if !std::ptr::eq(before, &raw const self.copy.read) => {
@@ -129,7 +129,7 @@ impl Explainer {
         };
         let mut sources: Vec<&(String, String)> = self.copy.catalogs.keys().filter(offered).collect();
         sources.sort_by_key(|(source_namespace, name)| {
-            let source = self.copy.read.api().find(OLM, "CatalogSource", source_namespace, name);
+            let source = self.copy.read.api().find(OLM_GROUP, "CatalogSource", source_namespace, name);
             let priority = source.map_or(0, |source| CatalogSource::new(source).priority());
             (source_namespace != namespace, -priority, name.clone())
         });
@@ -158,8 +158,9 @@ impl Explainer {
     /// Simulates a bundle as if a catalog contained it.
     fn offer(&self, namespace: &str, bundle: &Rendered) -> SimulatedPlan {
         let subscription = self.copy.subscribed(namespace, &bundle.package);
-        let known =
-            subscription.as_ref().and_then(|name| self.copy.read.api().find(OLM, "Subscription", namespace, name));
+        let known = subscription
+            .as_ref()
+            .and_then(|name| self.copy.read.api().find(OLM_GROUP, "Subscription", namespace, name));
         let installed = known.map_or("", |s| subscription::Subscription::new(s).installed_csv());
         // Uses the state without waiting plans, because a Subscription is not resolved while one waits.
         let mut before = self.copy.read.clone();
@@ -192,10 +193,10 @@ impl Explainer {
 
     /// Removes the plans that wait for approval, and the references of Subscriptions to them. Approved plans are executed in any case.
     fn forget_waiting(&self, before: &mut Simulation, namespace: &str) {
-        let plans = self.copy.read.api().list(OLM, "InstallPlan", Some(namespace));
+        let plans = self.copy.read.api().list(OLM_GROUP, "InstallPlan", Some(namespace));
         for plan in plans.filter(|plan| summary::waits_for_approval(plan)) {
             let linked = |s: &&Value| subscription::Subscription::new(s).plan_name() == object::name(plan);
-            for subscription in self.copy.read.api().list(OLM, "Subscription", Some(namespace)).filter(linked) {
+            for subscription in self.copy.read.api().list(OLM_GROUP, "Subscription", Some(namespace)).filter(linked) {
                 let installed = object::at(subscription, &["status", "installedCSV"]);
                 let state = if installed.is_null() { Value::Null } else { State::AtLatestKnown.into() };
                 let status = json!({

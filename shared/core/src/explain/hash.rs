@@ -70,7 +70,7 @@ fn sorted(value: Value) -> Value {
 mod tests {
     use serde_json::json;
 
-    use super::super::{Because, Explanation, Object, Outcome};
+    use super::super::{Explanation, Object, VerdictReason, VerdictResult};
 
     #[test]
     fn the_digest_covers_only_what_the_plan_does() {
@@ -78,8 +78,8 @@ mod tests {
         let first = Explanation { objects: vec![object.clone()], ..Explanation::default() };
         let mut second = first.clone();
         second.objects[0].after = json!({ "a": [2], "b": 1 });
-        second.verdict.result = Outcome::NeedsDecision;
-        second.verdict.reasons.push(Because::default());
+        second.verdict.result = VerdictResult::NeedsDecision;
+        second.verdict.reasons.push(VerdictReason::default());
         second.plan.approved = true;
         second.hash = first.digest();
         second.dry_run.sent = true;

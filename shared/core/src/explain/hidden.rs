@@ -10,9 +10,8 @@ use super::document::Unshown;
 use super::simulated_plan::SimulatedPlan;
 use crate::api::cluster_service_version::is_copy;
 use crate::api::hash::sha256_hex;
-use crate::api::kinds;
-use crate::api::labels;
 use crate::api::object::{self, Gvk};
+use crate::api::{kinds, labels};
 use crate::csv::generated;
 use crate::installplan::kind_made;
 use crate::sim::Simulation;
@@ -167,7 +166,7 @@ fn brought(simulated: &SimulatedPlan, name: &str) -> Value {
 }
 
 fn csvs(simulation: &Simulation) -> impl Iterator<Item = &Value> {
-    simulation.api().list(kinds::OLM, kinds::CLUSTER_SERVICE_VERSION.kind, None)
+    simulation.api().list(kinds::OLM_GROUP, kinds::CLUSTER_SERVICE_VERSION.kind, None)
 }
 
 fn is_secret(json: &Value) -> bool {

@@ -14,7 +14,7 @@ use super::explainer::Explainer;
 use super::simulated_plan::SimulatedPlan;
 use super::{Error, Subject};
 use crate::api::cluster_service_version::{Csv, Phase};
-use crate::api::kinds::{OLM, RBAC};
+use crate::api::kinds::{OLM_GROUP, RBAC_GROUP};
 use crate::api::metadata::Metadata;
 use crate::api::{install_plan, object};
 use crate::plan::{Account, Controller};
@@ -27,9 +27,9 @@ pub fn unlimited(account: &Account) -> [Value; 2] {
     [
         service_account(account),
         json!({
-            "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRoleBinding",
+            "apiVersion": format!("{RBAC_GROUP}/v1"), "kind": "ClusterRoleBinding",
             "metadata": { "name": format!("{namespace}-{name}-unlimited") },
-            "roleRef": { "apiGroup": RBAC, "kind": "ClusterRole", "name": "cluster-admin" },
+            "roleRef": { "apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": "cluster-admin" },
             "subjects": [{ "kind": "ServiceAccount", "namespace": namespace, "name": name }],
         }),
     ]
@@ -50,7 +50,7 @@ impl Explainer {
     pub fn installer(&self, subject: &Subject, account: &Account) -> Result<Option<Vec<Value>>, Error> {
         let simulated = self.simulate(subject)?;
         let succeeded = |csv: &&str| {
-            let csv = simulated.after.api().find(OLM, "ClusterServiceVersion", &simulated.namespace, csv);
+            let csv = simulated.after.api().find(OLM_GROUP, "ClusterServiceVersion", &simulated.namespace, csv);
             csv.is_some_and(|csv| Csv::new(csv).phase() == Phase::Succeeded)
         };
         if simulated.phase() != install_plan::Phase::Complete || !simulated.csv_names().iter().all(succeeded) {
@@ -109,7 +109,7 @@ impl Needs {
             } else if let Some(names) = &mut writes.names {
                 names.insert(object::name(object).to_owned());
             }
-            if gvk.group == RBAC && *verb != "delete" {
+            if gvk.group == RBAC_GROUP && *verb != "delete" {
                 let [kind, name] = ["kind", "name"].map(|field| object::text(object, &["roleRef", field]));
                 if gvk.kind.ends_with("Binding") {
                     if !made(kind, object::namespace(object), name) {
@@ -158,7 +158,7 @@ impl Needs {
         for (kind, name) in self.bound.get(&place).into_iter().flatten() {
             let plural = format!("{}s", kind.to_lowercase());
             rules.push(
-                json!({ "apiGroups": [RBAC], "resources": [plural], "resourceNames": [name], "verbs": ["bind"] }),
+                json!({ "apiGroups": [RBAC_GROUP], "resources": [plural], "resourceNames": [name], "verbs": ["bind"] }),
             );
         }
         // Rules that are held in the whole cluster need not be repeated.
@@ -178,13 +178,13 @@ impl Needs {
                 None => ("ClusterRole", json!({ "name": format!("{namespace}-{name}-installer") })),
                 Some(place) => ("Role", json!({ "name": format!("{name}-installer"), "namespace": place })),
             };
-            let api_version = format!("{RBAC}/v1");
+            let api_version = format!("{RBAC_GROUP}/v1");
             objects.push(json!({
                 "apiVersion": api_version, "kind": kind, "metadata": metadata, "rules": self.rules(place.as_ref()),
             }));
             objects.push(json!({
                 "apiVersion": api_version, "kind": format!("{kind}Binding"), "metadata": metadata,
-                "roleRef": { "apiGroup": RBAC, "kind": kind, "name": metadata["name"] },
+                "roleRef": { "apiGroup": RBAC_GROUP, "kind": kind, "name": metadata["name"] },
                 "subjects": [{ "kind": "ServiceAccount", "name": name, "namespace": namespace }],
             }));
         }

@@ -8,9 +8,8 @@ use super::escalations::{Holder, Own, escalations};
 use super::simulated_plan::SimulatedPlan;
 use super::{Escalation, Permission, Rbac};
 use crate::api::cluster_service_version::Csv;
-use crate::api::kinds::RBAC;
-use crate::api::labels;
-use crate::api::object;
+use crate::api::kinds::RBAC_GROUP;
+use crate::api::{labels, object};
 use crate::rbac::{Granted, InvalidRule, Work};
 use crate::sim::{ApiServer, Simulation, WatchEvent};
 
@@ -71,7 +70,7 @@ fn adopted(simulated: &SimulatedPlan) -> BTreeSet<String> {
 }
 
 fn is_aggregate(api: &ApiServer, name: &str) -> bool {
-    api.find(RBAC, "ClusterRole", "", name).is_some_and(|role| !object::at(role, &["aggregationRule"]).is_null())
+    api.find(RBAC_GROUP, "ClusterRole", "", name).is_some_and(|role| !object::at(role, &["aggregationRule"]).is_null())
 }
 
 /// The roles and bindings that were written or deleted: kind, namespace, name.
@@ -82,7 +81,7 @@ impl Changed {
         let objects = simulated.happenings.iter().map(|happening| match &happening.change {
             WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => object,
         });
-        let of_rbac = objects.filter(|o| object::gvk(o).group == RBAC);
+        let of_rbac = objects.filter(|o| object::gvk(o).group == RBAC_GROUP);
         let name = |o: &Value| {
             let kind = object::kind(o).to_owned();
             (kind, object::namespace(o).to_owned(), object::name(o).to_owned())
@@ -114,7 +113,7 @@ impl Changed {
         let mut permissions = Vec::new();
         for name in names.filter(|name| is_aggregate(after, name)) {
             let rules = |api: &'_ ApiServer| {
-                let role = api.find(RBAC, "ClusterRole", "", name);
+                let role = api.find(RBAC_GROUP, "ClusterRole", "", name);
                 role.map(|role| object::list(role, &["rules"]).to_vec()).unwrap_or_default()
             };
             let (old, new) = (rules(before), rules(after));
@@ -135,7 +134,7 @@ impl Changed {
     fn aggregated(&self, before: &ApiServer, after: &ApiServer) -> Vec<String> {
         let roles = self.0.iter().filter(|(kind, ..)| kind == "ClusterRole").map(|(_, _, name)| name);
         let rules = |api: &'_ ApiServer, name: &str| {
-            let role = api.find(RBAC, "ClusterRole", "", name);
+            let role = api.find(RBAC_GROUP, "ClusterRole", "", name);
             let is_for_people = |role: &&Value| {
                 let mut labels = object::entries(role, &["metadata", "labels"]);
                 let is_aggregated = !object::at(role, &["aggregationRule"]).is_null()
@@ -149,7 +148,7 @@ impl Changed {
 }
 
 fn bindings(api: &ApiServer) -> impl Iterator<Item = &Value> {
-    api.list(RBAC, "ClusterRoleBinding", None).chain(api.list(RBAC, "RoleBinding", None))
+    api.list(RBAC_GROUP, "ClusterRoleBinding", None).chain(api.list(RBAC_GROUP, "RoleBinding", None))
 }
 
 /// Returns the subjects of a binding, in the format of [`Permission::account`].
@@ -194,7 +193,7 @@ fn grants<'s>(api: &'s ApiServer, accounts: &BTreeSet<String>) -> Of<'s> {
         }
         let [kind, name] = ["kind", "name"].map(|key| object::text(binding, &["roleRef", key]));
         let place = object::namespace(binding);
-        let found = api.find(RBAC, kind, if kind == "ClusterRole" { "" } else { place }, name);
+        let found = api.find(RBAC_GROUP, kind, if kind == "ClusterRole" { "" } else { place }, name);
         let scope = Some(place).filter(|place| !place.is_empty()).map(str::to_owned);
         let Some(role) = found else {
             if !STOCK.contains(&(kind, if kind == "ClusterRole" { "" } else { place }, name)) {

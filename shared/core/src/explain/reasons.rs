@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::cluster_copy::{CATALOG, ClusterCopy};
 use super::simulated_plan::{self, SimulatedPlan};
 use crate::api::catalog_source::CatalogSource;
-use crate::api::kinds::OLM;
+use crate::api::kinds::OLM_GROUP;
 use crate::api::object;
 use crate::api::subscription::{State, Subscription};
 use crate::catalog::Entry;
@@ -44,7 +44,7 @@ fn resolved(simulated: &SimulatedPlan, copy: &ClusterCopy) -> Vec<Explained> {
     let reader = Reader::new(&world);
     let Ok(there) = NamespaceState::read(&reader, &simulated.namespace) else { return Vec::new() };
     let priority = |namespace: &str, name: &str| {
-        let source = simulated.before.api().find(OLM, "CatalogSource", namespace, name);
+        let source = simulated.before.api().find(OLM_GROUP, "CatalogSource", namespace, name);
         source.map_or(0, |source| CatalogSource::new(source).priority())
     };
     let on_offer = |namespace: &&String| **namespace == simulated.namespace || **namespace == copy.global;
@@ -63,7 +63,7 @@ fn resolved(simulated: &SimulatedPlan, copy: &ClusterCopy) -> Vec<Explained> {
     });
     let inputs = Inputs {
         namespace: &simulated.namespace,
-        subscriptions: there.wanted(),
+        subscriptions: there.requested(),
         catalogs: catalogs.chain(offered).collect(),
         broken: Vec::new(),
         installed: there.installed.clone(),
@@ -78,7 +78,7 @@ fn resolved(simulated: &SimulatedPlan, copy: &ClusterCopy) -> Vec<Explained> {
 fn without_the_plan(simulated: &SimulatedPlan, mut world: World) -> World {
     let name = object::name(&simulated.plan);
     for kind in ["Subscription", "ClusterServiceVersion", "OperatorGroup", "InstallPlan"] {
-        for object in simulated.before.api().list(OLM, kind, Some(&simulated.namespace)) {
+        for object in simulated.before.api().list(OLM_GROUP, kind, Some(&simulated.namespace)) {
             let mut object = object.clone();
             match kind {
                 "InstallPlan" if object::name(&object) == name => continue,
@@ -144,7 +144,7 @@ fn required_by(simulated: &SimulatedPlan, csv: &str) -> Vec<String> {
             of("kind") == "ClusterServiceVersion" && of("name") == name
         };
         let manifest = || simulated.steps().iter().find(of_step).and_then(simulated_plan::manifest);
-        let made = simulated.after.api().find(OLM, "ClusterServiceVersion", &simulated.namespace, name).cloned();
+        let made = simulated.after.api().find(OLM_GROUP, "ClusterServiceVersion", &simulated.namespace, name).cloned();
         Some(Installed::from_csv(&made.or_else(manifest)?, None, false).ok()?.entry)
     };
     let Some(provider) = entry(csv) else { return Vec::new() };

@@ -10,7 +10,7 @@ use super::cluster_copy::{CATALOG, ClusterCopy, reference};
 use super::document::{Next, Plan};
 use crate::api::cluster_service_version::Csv;
 use crate::api::install_plan::{InstallPlan, Phase, Step};
-use crate::api::kinds::{self, OLM};
+use crate::api::kinds::{self, OLM_GROUP};
 use crate::api::object::{self, ObjectRef};
 use crate::api::operator_group::OperatorGroup;
 use crate::api::status::Status;
@@ -72,7 +72,7 @@ impl SimulatedPlan {
         let mut before = before.clone();
         before.take_happenings();
         before.take_refusals();
-        let plan = name.and_then(|name| before.api().find(OLM, "InstallPlan", namespace, name)).cloned();
+        let plan = name.and_then(|name| before.api().find(OLM_GROUP, "InstallPlan", namespace, name)).cloned();
         let mut simulated = Self {
             namespace: namespace.to_owned(),
             subscription: subscription.map(str::to_owned),
@@ -90,9 +90,9 @@ impl SimulatedPlan {
 
     /// Simulates the open plan of a Subscription, if there is one.
     pub(super) fn of_subscription(before: &Simulation, namespace: &str, name: &str) -> Self {
-        let found = before.api().find(OLM, "Subscription", namespace, name);
+        let found = before.api().find(OLM_GROUP, "Subscription", namespace, name);
         let plan = found.map_or("", |s| Subscription::new(s).plan_name()).to_owned();
-        let is_open = before.api().find(OLM, "InstallPlan", namespace, &plan).is_some_and(|plan| {
+        let is_open = before.api().find(OLM_GROUP, "InstallPlan", namespace, &plan).is_some_and(|plan| {
             matches!(InstallPlan::new(plan).phase(), Phase::RequiresApproval | Phase::Installing | Phase::Failed)
         });
         Self::of_plan(before, namespace, is_open.then_some(&plan), Some(name))
@@ -123,7 +123,10 @@ impl SimulatedPlan {
 
     /// Returns the plan after its execution; null if it does not exist.
     pub(super) fn done(&self) -> &Value {
-        self.after.api().find(OLM, "InstallPlan", &self.namespace, object::name(&self.plan)).unwrap_or(&Value::Null)
+        self.after
+            .api()
+            .find(OLM_GROUP, "InstallPlan", &self.namespace, object::name(&self.plan))
+            .unwrap_or(&Value::Null)
     }
 
     /// Returns the phase of the plan after its execution.
@@ -139,11 +142,11 @@ impl SimulatedPlan {
 
     /// Returns the ClusterServiceVersions that the plan installs, each with the one that it replaces.
     pub(super) fn operators(&self) -> Vec<(Value, Option<&Value>)> {
-        let find = |name: &str| self.before.api().find(OLM, CSV, &self.namespace, name);
+        let find = |name: &str| self.before.api().find(OLM_GROUP, CSV, &self.namespace, name);
         let steps = self.steps().iter().filter(|s| Step::new(s).kind() == CSV);
         let pairs = steps.filter_map(|step| {
             let name = Step::new(step).name();
-            let made = self.after.api().find(OLM, CSV, &self.namespace, name).cloned();
+            let made = self.after.api().find(OLM_GROUP, CSV, &self.namespace, name).cloned();
             let new = made.or_else(|| manifest(step))?;
             let old = find(Csv::new(&new).replaces()).or_else(|| find(name));
             Some((new, old))
@@ -153,7 +156,7 @@ impl SimulatedPlan {
 
     /// Returns the Subscriptions of the namespace before the plan.
     pub(super) fn subscriptions(&self) -> impl Iterator<Item = &Value> {
-        self.before.api().list(OLM, "Subscription", Some(&self.namespace))
+        self.before.api().list(OLM_GROUP, "Subscription", Some(&self.namespace))
     }
 
     /// Replaces the names in a message that were generated for the bundle in question.
@@ -190,7 +193,7 @@ impl SimulatedPlan {
             return Plan::default();
         }
         let name = object::name(&self.plan);
-        let read = copy.read.api().find(OLM, "InstallPlan", &self.namespace, name);
+        let read = copy.read.api().find(OLM_GROUP, "InstallPlan", &self.namespace, name);
         let exists = read.is_some();
         // In the copy the plan may be held back.
         let plan = read.unwrap_or(&self.plan);
@@ -205,10 +208,10 @@ impl SimulatedPlan {
             self.subscriptions().any(|s| wants(s) == Approval::Manual)
         };
         let generation = |plan: &Value| InstallPlan::new(plan).generation();
-        let mut others = copy.read.api().list(OLM, "InstallPlan", Some(&self.namespace));
+        let mut others = copy.read.api().list(OLM_GROUP, "InstallPlan", Some(&self.namespace));
         let subscriptions: BTreeSet<String> =
             self.csv_names().into_iter().flat_map(|csv| self.subscriptions_of(csv)).collect();
-        let groups: Vec<&Value> = self.before.api().list(OLM, "OperatorGroup", Some(&self.namespace)).collect();
+        let groups: Vec<&Value> = self.before.api().list(OLM_GROUP, "OperatorGroup", Some(&self.namespace)).collect();
         let account = groups.first().map_or("", |group| OperatorGroup::new(group).service_account());
         Plan {
             name: if exists { name.to_owned() } else { String::new() },
@@ -238,7 +241,7 @@ pub(super) fn helps(simulated: &SimulatedPlan, subscriptions: &[String], without
     }
     let _ = simulation.delete(&reference("InstallPlan", &simulated.namespace, object::name(&simulated.plan)));
     simulation.settle(REPAIR);
-    let mut plans = simulation.api().list(OLM, "InstallPlan", Some(&simulated.namespace));
+    let mut plans = simulation.api().list(OLM_GROUP, "InstallPlan", Some(&simulated.namespace));
     plans.any(|plan| {
         let plan = InstallPlan::new(plan);
         let is_another = plan.csv_names().next().is_some() && plan.csv_names().all(|csv| csv != without);
@@ -264,7 +267,7 @@ pub(super) fn following(simulated: &SimulatedPlan, copy: &ClusterCopy, most: usi
     }
     let mut simulation = simulated.after.clone();
     let mut visited: BTreeSet<String> = BTreeSet::from([object::name(&simulated.plan).to_owned()]);
-    let known = simulated.before.api().list(OLM, "InstallPlan", Some(&simulated.namespace));
+    let known = simulated.before.api().list(OLM_GROUP, "InstallPlan", Some(&simulated.namespace));
     visited.extend(known.map(|plan| object::name(plan).to_owned()));
     let manual = simulated.subscriptions().any(|s| {
         let key = (object::namespace(s).to_owned(), object::name(s).to_owned());
@@ -272,7 +275,7 @@ pub(super) fn following(simulated: &SimulatedPlan, copy: &ClusterCopy, most: usi
     });
     let mut next = Vec::new();
     while next.len() < most {
-        let plans = simulation.api().list(OLM, "InstallPlan", Some(&simulated.namespace));
+        let plans = simulation.api().list(OLM_GROUP, "InstallPlan", Some(&simulated.namespace));
         let new = plans.filter(|plan| !visited.contains(object::name(plan))).map(|plan| {
             let csvs = InstallPlan::new(plan).csv_names();
             let csvs = csvs.map(str::to_owned).collect();

@@ -46,7 +46,7 @@ fn roses() -> Cluster {
 fn the_explanation_is_the_same_before_and_after_the_plan_is_created() {
     let explainer_before = explainer(roses());
     let to_come = explainer_before.explain(&subscription("rose")).unwrap();
-    assert_eq!(to_come.verdict.result, Outcome::Safe, "{:?}", to_come.verdict);
+    assert_eq!(to_come.verdict.result, VerdictResult::Safe, "{:?}", to_come.verdict);
     assert!(!to_come.plan.exists && !to_come.plan.approved);
     let [csv] = &to_come.csvs[..] else { panic!("{:?}", to_come.csvs) };
     assert_eq!((csv.from.as_deref(), csv.to.as_deref(), csv.change), (None, Some("1.0.0"), CsvChange::Install));
@@ -94,7 +94,7 @@ fn packages_and_bundles_are_simulated_without_a_subscription() {
     let files = files(&scenarios().join("upgrade-manual-steps/catalogs"), folder);
     let bundle = Box::new(crate::bundle::Bundle::read(folder, &files).unwrap().render().unwrap());
     let explanation = explainer.explain(&Subject::Bundle { namespace: "garden".to_owned(), bundle }).unwrap();
-    assert_eq!((explanation.csvs[0].name.as_str(), explanation.verdict.result), ("rose.v2.0.0", Outcome::Safe));
+    assert_eq!((explanation.csvs[0].name.as_str(), explanation.verdict.result), ("rose.v2.0.0", VerdictResult::Safe));
     assert!(explainer.explain(&subscription("rose")).is_err());
 }
 
@@ -106,8 +106,8 @@ fn unreadable_resources_affect_the_verdict_only_if_the_plan_changes_them() {
         let cluster = Cluster { unreadable: vec![unreadable(resource)], ..roses() };
         explainer(cluster).explain(&subscription("rose")).unwrap().verdict.result
     };
-    assert_eq!(with("priorityclasses.scheduling.k8s.io"), Outcome::Safe);
-    assert_eq!(with("deployments.apps"), Outcome::Unknown);
+    assert_eq!(with("priorityclasses.scheduling.k8s.io"), VerdictResult::Safe);
+    assert_eq!(with("deployments.apps"), VerdictResult::Unknown);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn an_approved_plan_that_is_not_executed_yet_is_explained() {
             "the effects do not depend on the approval"
         );
         let reasons: Vec<&str> = explanation.verdict.reasons.iter().map(|because| because.reason.as_str()).collect();
-        assert_eq!((explanation.verdict.result, &reasons[..]), (Outcome::Safe, &["approved"][..]));
+        assert_eq!((explanation.verdict.result, &reasons[..]), (VerdictResult::Safe, &["approved"][..]));
     }
     // A complete plan has no effects.
     let objects: Vec<Value> = explainer.copy.settled.api().iter().map(Cow::into_owned).collect();
@@ -145,13 +145,13 @@ fn an_unreadable_operator_group_is_not_absent() {
     let mut bare = roses();
     bare.objects.retain(|o| object::text(o, &["kind"]) != "OperatorGroup");
     let absent = explainer(bare.clone()).explain(&subscription("rose")).unwrap();
-    assert_eq!(absent.verdict.result, Outcome::WouldFail);
+    assert_eq!(absent.verdict.result, VerdictResult::WouldFail);
     assert!(absent.verdict.reasons[0].message.contains("has no OperatorGroup"), "{:?}", absent.verdict);
     let message = "not allowed to list operatorgroups.operators.coreos.com in namespace garden".to_owned();
     let resource = "operatorgroups.operators.coreos.com".to_owned();
     bare.unreadable = vec![UnreadableResource { resource, namespace: "garden".to_owned(), message: message.clone() }];
     let unreadable = explainer(bare).explain(&subscription("rose")).unwrap();
-    assert_eq!(unreadable.verdict.result, Outcome::Unknown, "{:?}", unreadable.verdict);
+    assert_eq!(unreadable.verdict.result, VerdictResult::Unknown, "{:?}", unreadable.verdict);
     let messages: Vec<&String> = unreadable.verdict.reasons.iter().map(|because| &because.message).collect();
     assert_eq!(messages, [&message]);
 }
@@ -180,7 +180,7 @@ fn an_unavailable_catalog_next_to_a_bundle_is_reported() {
     let verdict = serde_json::to_string(&explanation.verdict).unwrap();
     assert!(!verdict.contains("asked-about"), "{verdict}");
     let [because] = &explanation.verdict.reasons[..] else { panic!("{verdict}") };
-    assert_eq!((because.result, because.reason.as_str()), (Outcome::Unknown, "catalog"), "{verdict}");
+    assert_eq!((because.result, because.reason.as_str()), (VerdictResult::Unknown, "catalog"), "{verdict}");
     assert!(because.message.starts_with("the content of catalog olm/other is not known"), "{verdict}");
     assert_eq!(because.hint, "pass its content as a directory: --catalog other.olm=DIR");
 }
@@ -224,7 +224,7 @@ fn dry_run_results_are_reported_and_do_not_change_the_hash() {
     explanation.add_results(results, String::new(), false);
     let DryRun { sent, accepted, refused, not_sent, .. } = &explanation.dry_run;
     assert_eq!((*sent, *accepted, refused.len(), not_sent.len()), (true, 1, 1, 1));
-    assert_eq!(explanation.verdict.result, Outcome::WouldFail);
+    assert_eq!(explanation.verdict.result, VerdictResult::WouldFail);
     let because = &explanation.verdict.reasons[0];
     assert!(because.message.ends_with(": exceeded quota: small") && because.hint.contains("quota"), "{because:?}");
     let changed = |kind: &str| explanation.objects.iter().find(|o| o.gvk.kind == kind).unwrap();
@@ -238,7 +238,7 @@ fn dry_run_results_are_reported_and_do_not_change_the_hash() {
     let answer = || Answer::Refused(Status::new(500, "InternalError", "failed calling webhook \"gate\""));
     let results = asks.writes.iter().map(|write| DryRunResult { target: of(write), answer: answer() }).collect();
     explanation.add_results(results, String::new(), false);
-    assert_eq!((explanation.verdict.result, explanation.verdict.reasons.len()), (Outcome::Unknown, 1));
+    assert_eq!((explanation.verdict.result, explanation.verdict.reasons.len()), (VerdictResult::Unknown, 1));
 }
 
 #[test]
@@ -257,10 +257,10 @@ fn optional_objects_that_the_api_server_refuses_are_skipped() {
         explanation.add_results(vec![DryRunResult { target: target.clone(), answer }], String::new(), gate);
         (explanation.verdict.result, explanation.optional[0].skipped, explanation.objects[0].change)
     };
-    assert_eq!(explained(422, true), (Outcome::Safe, true, Change::Skipped));
-    assert_eq!(explained(422, false), (Outcome::WouldFail, false, Change::Refused));
-    assert_eq!(explained(405, true), (Outcome::WouldFail, false, Change::Refused));
-    assert_eq!(explained(503, true), (Outcome::Unknown, false, Change::Create));
+    assert_eq!(explained(422, true), (VerdictResult::Safe, true, Change::Skipped));
+    assert_eq!(explained(422, false), (VerdictResult::WouldFail, false, Change::Refused));
+    assert_eq!(explained(405, true), (VerdictResult::WouldFail, false, Change::Refused));
+    assert_eq!(explained(503, true), (VerdictResult::Unknown, false, Change::Create));
 }
 
 #[test]
@@ -292,10 +292,10 @@ fn checks_of_custom_resources_that_are_not_in_the_copy_are_requested() {
     garden.fits.insert((question.crd.clone(), question.digest()), invalid);
     let explained = explainer(loses).explain(&subscription("rose")).unwrap();
     assert_eq!((explained.crds[0].safe, explained.crds[0].loss_count), (false, 1), "{:?}", explained.crds[0]);
-    assert_eq!(explained.verdict.result, Outcome::NeedsDecision, "{:?}", explained.verdict);
+    assert_eq!(explained.verdict.result, VerdictResult::NeedsDecision, "{:?}", explained.verdict);
     let explained = explainer(garden).explain(&subscription("rose")).unwrap();
     assert_eq!((explained.crds[0].existing, explained.crds[0].invalid_count), (Some(3), 2));
-    assert_eq!(explained.verdict.result, Outcome::WouldFail, "{:?}", explained.verdict);
+    assert_eq!(explained.verdict.result, VerdictResult::WouldFail, "{:?}", explained.verdict);
     assert!(
         explained.crds[0].message.starts_with("2 of 3 existing objects do not fit"),
         "{}",
@@ -353,7 +353,7 @@ fn has_escalation(explanation: &Explanation, account: &str, escalation: Escalati
     let is_marked =
         gained.iter().any(|permission| permission.account == account && permission.escalations.contains(&escalation));
     assert!(is_marked && explanation.rbac.escalates, "{escalation:?} of {account} in {gained:#?}");
-    assert!(explanation.verdict.result >= Outcome::NeedsDecision, "{:?}", explanation.verdict);
+    assert!(explanation.verdict.result >= VerdictResult::NeedsDecision, "{:?}", explanation.verdict);
 }
 
 #[test]
@@ -471,10 +471,10 @@ fn the_hash_covers_ca_bundles_except_those_that_olm_generates() {
 fn marked(explanation: &Explanation, kind: &str) -> Vec<Escalation> {
     let object = explanation.objects.iter().find(|o| o.gvk.kind == kind && !o.escalations.is_empty());
     let object = object.unwrap_or_else(|| panic!("no {kind} is marked: {:#?}", explanation.objects));
-    assert!(explanation.verdict.result >= Outcome::NeedsDecision, "{:?}", explanation.verdict);
+    assert!(explanation.verdict.result >= VerdictResult::NeedsDecision, "{:?}", explanation.verdict);
     for escalation in &object.escalations {
         let is_told =
-            |because: &Because| because.reason == "escalation" && because.message.contains(escalation.words());
+            |because: &VerdictReason| because.reason == "escalation" && because.message.contains(escalation.words());
         assert!(explanation.verdict.reasons.iter().any(is_told), "{:?}", explanation.verdict);
     }
     object.escalations.clone()
@@ -502,7 +502,9 @@ fn privileged_pods_are_marked() {
         assert_eq!(marked(&explanation, "Deployment"), [mark]);
     }
     let plain = tampered(&[], |_| {});
-    assert!(plain.objects.iter().all(|object| object.escalations.is_empty()) && plain.verdict.result == Outcome::Safe);
+    assert!(
+        plain.objects.iter().all(|object| object.escalations.is_empty()) && plain.verdict.result == VerdictResult::Safe
+    );
 }
 
 #[test]

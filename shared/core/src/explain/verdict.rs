@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::cluster_copy::ClusterCopy;
 use super::simulated_plan::{self, SimulatedPlan};
 use super::{
-    Because, Change, CsvChange, Deprecation, Escalation, Explanation, Outcome, Permission, REASONS, UnreadableResource,
-    Verdict,
+    Change, CsvChange, Deprecation, Escalation, Explanation, Permission, REASONS, UnreadableResource, Verdict,
+    VerdictReason, VerdictResult,
 };
 use crate::api::cluster_service_version;
 use crate::api::conditions::Conditions;
 use crate::api::install_plan::{InstallPlan, Phase};
-use crate::api::kinds::OLM;
+use crate::api::kinds::OLM_GROUP;
 use crate::api::object::{self, Gvk};
 use crate::api::subscription::condition_type;
 use crate::plan::{Controller, Reason};
@@ -27,7 +27,7 @@ pub(super) fn judge(simulated: &SimulatedPlan, copy: &ClusterCopy, explanation: 
     plan(simulated, explanation, &unknown, &mut reasons);
     catalog(simulated, copy, &mut reasons);
     unreadable(simulated, explanation, &unknown, &mut reasons);
-    wanted(simulated, explanation, &mut reasons);
+    requested(simulated, explanation, &mut reasons);
     operators(simulated, explanation, &unknown, &mut reasons);
     permissions(explanation, &mut reasons);
     object_privileges(explanation, &mut reasons);
@@ -36,12 +36,12 @@ pub(super) fn judge(simulated: &SimulatedPlan, copy: &ClusterCopy, explanation: 
     Verdict { result: reasons.iter().map(|because| because.result).max().unwrap_or_default(), reasons }
 }
 
-fn because(result: Outcome, reason: &str, message: impl Into<String>, hint: impl Into<String>) -> Because {
+fn because(result: VerdictResult, reason: &str, message: impl Into<String>, hint: impl Into<String>) -> VerdictReason {
     debug_assert!(REASONS.iter().any(|(known, _)| *known == reason), "{reason}");
-    Because { result, reason: reason.to_owned(), message: message.into(), hint: hint.into() }
+    VerdictReason { result, reason: reason.to_owned(), message: message.into(), hint: hint.into() }
 }
 
-fn served(simulated: &SimulatedPlan, explanation: &Explanation, reasons: &mut Vec<Because>) {
+fn served(simulated: &SimulatedPlan, explanation: &Explanation, reasons: &mut Vec<VerdictReason>) {
     let namespace = &explanation.namespace;
     for unserved in explanation.unserved.iter().filter(|unserved| !unserved.optional) {
         let of = match &unserved.subscriptions[..] {
@@ -61,7 +61,7 @@ fn served(simulated: &SimulatedPlan, explanation: &Explanation, reasons: &mut Ve
             let needs = format!("bundle {}{of} needs {}", unserved.csv, api(unserved));
             let message = format!("{needs}, and it is not known whether this cluster serves it: {error}");
             let hint = "run kubectl get apiservices to see which aggregated APIs are unavailable, and why";
-            reasons.push(because(Outcome::Unknown, "unserved", message, hint));
+            reasons.push(because(VerdictResult::Unknown, "unserved", message, hint));
             continue;
         }
         let message = match &unserved.served[..] {
@@ -88,7 +88,12 @@ fn served(simulated: &SimulatedPlan, explanation: &Explanation, reasons: &mut Ve
             ),
             _ => format!("the other bundles can be installed without it (verified in a simulation): {delete}"),
         };
-        reasons.push(because(Outcome::WouldFail, "unserved", format!("{message}: it cannot be installed{held}"), hint));
+        reasons.push(because(
+            VerdictResult::WouldFail,
+            "unserved",
+            format!("{message}: it cannot be installed{held}"),
+            hint,
+        ));
     }
 }
 
@@ -96,19 +101,19 @@ fn api(unserved: &super::Unserved) -> String {
     format!("{} ({})", unserved.gvk.kind, unserved.gvk.api_version())
 }
 
-fn crds(explanation: &Explanation, reasons: &mut Vec<Because>) {
+fn crds(explanation: &Explanation, reasons: &mut Vec<VerdictReason>) {
     for crd in explanation.crds.iter().filter(|crd| !crd.safe) {
         let result = match crd.existing {
-            None => Outcome::Unknown,
-            Some(_) if crd.message.contains("webhook converts") => Outcome::NeedsDecision,
-            Some(_) if crd.invalid_count == 0 && crd.loss_count > 0 => Outcome::NeedsDecision,
-            Some(_) => Outcome::WouldFail,
+            None => VerdictResult::Unknown,
+            Some(_) if crd.message.contains("webhook converts") => VerdictResult::NeedsDecision,
+            Some(_) if crd.invalid_count == 0 && crd.loss_count > 0 => VerdictResult::NeedsDecision,
+            Some(_) => VerdictResult::WouldFail,
         };
         let first = crd.invalid.first().or_else(|| crd.losses.first());
         let first = first.map(|named| format!(": {named}")).unwrap_or_default();
         let hint = match crd.invalid.first() {
             Some(_) => "correct or delete these objects",
-            None if result == Outcome::WouldFail => {
+            None if result == VerdictResult::WouldFail => {
                 "rewrite every object of the kind, so that it is stored in the storage version, then remove the old version from \
                  status.storedVersions of the CustomResourceDefinition"
             }
@@ -122,7 +127,7 @@ fn crds(explanation: &Explanation, reasons: &mut Vec<Because>) {
         let versions = crd.removed_versions.join(", ");
         let message = format!("CustomResourceDefinition {} is no longer served in version {versions}", crd.name);
         let hint = "update clients that use that version first: their requests will fail";
-        reasons.push(because(Outcome::NeedsDecision, "crd", message, hint));
+        reasons.push(because(VerdictResult::NeedsDecision, "crd", message, hint));
     }
 }
 
@@ -140,7 +145,7 @@ impl Unknown {
             unreadable.namespace.is_empty() || unreadable.namespace == simulated.namespace
         };
         let unreadable: Vec<&UnreadableResource> = explanation.unreadable.iter().filter(here).collect();
-        let mut groups = simulated.before.api().list(OLM, "OperatorGroup", Some(&simulated.namespace));
+        let mut groups = simulated.before.api().list(OLM_GROUP, "OperatorGroup", Some(&simulated.namespace));
         Self {
             group: groups.next().is_none() && unreadable.iter().any(|unreadable| is_of_groups(unreadable)),
             permissions: explanation.plan.service_account.is_some()
@@ -163,7 +168,7 @@ fn is_of_permissions(unreadable: &UnreadableResource) -> bool {
 }
 
 /// Adds the reasons why the plan itself, or the resolution that creates it, fails or waits.
-fn plan(simulated: &SimulatedPlan, explanation: &Explanation, unknown: &Unknown, reasons: &mut Vec<Because>) {
+fn plan(simulated: &SimulatedPlan, explanation: &Explanation, unknown: &Unknown, reasons: &mut Vec<VerdictReason>) {
     let name = object::name(&simulated.plan);
     let is_reported = |reason: &Reason| {
         let (Reason::InstallPlanFailed { message, .. } | Reason::InstallPlanRetries { message, .. }) = reason else {
@@ -174,7 +179,7 @@ fn plan(simulated: &SimulatedPlan, explanation: &Explanation, unknown: &Unknown,
             || (message.contains("existing CRs") || message.contains("risk of data loss"))
                 && reasons_have(reasons, "crd")
     };
-    let mut found: Vec<Because> = Vec::new();
+    let mut found: Vec<VerdictReason> = Vec::new();
     for reason in simulated.reasons(Controller::InstallPlan, name) {
         if is_reported(reason) || matches!(reason, Reason::OptionalNotCreated { .. } | Reason::Ignored { .. }) {
             continue;
@@ -183,18 +188,18 @@ fn plan(simulated: &SimulatedPlan, explanation: &Explanation, unknown: &Unknown,
             Reason::BundleUnpacking { .. }
             | Reason::BundleUnpackFailed { .. }
             | Reason::BundleNotGiven { .. }
-            | Reason::Missing { .. } => Outcome::Unknown,
+            | Reason::Missing { .. } => VerdictResult::Unknown,
             // A role or binding that could not be read may grant these permissions.
-            Reason::RightsMissing { .. } if unknown.permissions => Outcome::Unknown,
+            Reason::RightsMissing { .. } if unknown.permissions => VerdictResult::Unknown,
             Reason::InstallPlanFailed { message, .. } | Reason::InstallPlanRetries { message, .. }
                 if unknown.permissions && message.contains(" is forbidden")
                     || installplan::is_unknown_scope(message) =>
             {
-                Outcome::Unknown
+                VerdictResult::Unknown
             }
             // Caused by the unreadable OperatorGroup, which is reported separately.
             _ if unknown.group => continue,
-            _ => Outcome::WouldFail,
+            _ => VerdictResult::WouldFail,
         };
         // The number of attempts in the copy and the time of the next one are meaningless to the user.
         let mut text = match reason {
@@ -206,7 +211,7 @@ fn plan(simulated: &SimulatedPlan, explanation: &Explanation, unknown: &Unknown,
         if !explanation.plan.exists {
             text = text.replace(&format!("InstallPlan {}/{name}", simulated.namespace), "the InstallPlan");
         }
-        let hint = if result == Outcome::Unknown { String::new() } else { hint(reason) };
+        let hint = if result == VerdictResult::Unknown { String::new() } else { hint(reason) };
         found.push(because(result, "plan", text, hint));
     }
     if simulated.subscription.is_some() && simulated.plan.is_null() {
@@ -218,9 +223,9 @@ fn plan(simulated: &SimulatedPlan, explanation: &Explanation, unknown: &Unknown,
                 | Reason::BundleUnpacking { .. }
                 | Reason::BundleUnpackFailed { .. }
                 | Reason::BundleNotGiven { .. }
-                | Reason::Missing { .. } => Outcome::Unknown,
+                | Reason::Missing { .. } => VerdictResult::Unknown,
                 _ if unknown.group => continue,
-                _ => Outcome::WouldFail,
+                _ => VerdictResult::WouldFail,
             };
             let mut hint = hint(reason);
             if let Reason::CatalogNotReady { namespace, name, .. } = reason
@@ -235,8 +240,8 @@ fn plan(simulated: &SimulatedPlan, explanation: &Explanation, unknown: &Unknown,
     reasons.extend(found);
 }
 
-fn reasons_have(reasons: &[Because], what: &str) -> bool {
-    let counts = |result| matches!(result, Outcome::WouldFail) || what == "unserved";
+fn reasons_have(reasons: &[VerdictReason], what: &str) -> bool {
+    let counts = |result| matches!(result, VerdictResult::WouldFail) || what == "unserved";
     reasons.iter().any(|because| because.reason == what && counts(because.result))
 }
 
@@ -250,7 +255,7 @@ fn hint(reason: &Reason) -> String {
 }
 
 /// Returns the failure that the status of the Subscription in question reports for its resolution.
-fn unresolved(simulated: &SimulatedPlan) -> Option<Because> {
+fn unresolved(simulated: &SimulatedPlan) -> Option<VerdictReason> {
     let name = simulated.subscription.as_deref()?;
     let subscription = simulated.subscriptions().find(|s| object::name(s) == name)?;
     let failed = Conditions::new(subscription).holding(condition_type::RESOLUTION_FAILED)?;
@@ -259,11 +264,11 @@ fn unresolved(simulated: &SimulatedPlan) -> Option<Because> {
         return None;
     }
     let message = simulated.without_made_up_names(failed.message());
-    Some(because(Outcome::WouldFail, "resolution", message, ""))
+    Some(because(VerdictResult::WouldFail, "resolution", message, ""))
 }
 
 /// Adds catalogs of unknown content: what a Subscription gets from such a catalog cannot be determined.
-fn catalog(simulated: &SimulatedPlan, copy: &ClusterCopy, reasons: &mut Vec<Because>) {
+fn catalog(simulated: &SimulatedPlan, copy: &ClusterCopy, reasons: &mut Vec<VerdictReason>) {
     let name = simulated.subscription.as_deref().filter(|_| simulated.plan.is_null());
     let Some(subscription) = name.and_then(|name| simulated.subscriptions().find(|s| object::name(s) == name)) else {
         return;
@@ -279,20 +284,20 @@ fn catalog(simulated: &SimulatedPlan, copy: &ClusterCopy, reasons: &mut Vec<Beca
     }
     reasons.retain(|because| because.reason != "resolution");
     let message = format!("the content of catalog {namespace}/{source} is not known");
-    reasons.push(because(Outcome::Unknown, "catalog", message, stand_in(namespace, source)));
+    reasons.push(because(VerdictResult::Unknown, "catalog", message, stand_in(namespace, source)));
 }
 
 /// Replaces resolution failures that are caused by catalogs of unknown content. OLM resolves nothing while one of the available catalogs
 /// is down, but catalogs of unknown content are down only in the copy.
-fn others(simulated: &SimulatedPlan, copy: &ClusterCopy, reasons: &mut Vec<Because>) {
+fn others(simulated: &SimulatedPlan, copy: &ClusterCopy, reasons: &mut Vec<VerdictReason>) {
     for place in [&simulated.namespace, &copy.global] {
-        for source in simulated.before.api().list(OLM, "CatalogSource", Some(place)) {
+        for source in simulated.before.api().list(OLM_GROUP, "CatalogSource", Some(place)) {
             let (namespace, name) = (object::namespace(source), object::name(source));
             if copy.catalogs.contains_key(&(namespace.to_owned(), name.to_owned())) {
                 continue;
             }
             let labels = [format!("{name}/{namespace}"), format!("{namespace}/{name}")];
-            let is_due_to = |because: &Because| {
+            let is_due_to = |because: &VerdictReason| {
                 because.reason == "resolution" && labels.iter().any(|label| because.message.contains(label.as_str()))
             };
             if reasons.iter().any(is_due_to) {
@@ -302,7 +307,7 @@ fn others(simulated: &SimulatedPlan, copy: &ClusterCopy, reasons: &mut Vec<Becau
                      of its catalogs is unavailable",
                     simulated.namespace
                 );
-                reasons.push(because(Outcome::Unknown, "catalog", message, stand_in(namespace, name)));
+                reasons.push(because(VerdictResult::Unknown, "catalog", message, stand_in(namespace, name)));
             }
         }
         if *place == copy.global {
@@ -315,12 +320,17 @@ fn stand_in(namespace: &str, catalog: &str) -> String {
     format!("pass its content as a directory: --catalog {catalog}.{namespace}=DIR")
 }
 
-fn unreadable(simulated: &SimulatedPlan, explanation: &Explanation, unknown: &Unknown, reasons: &mut Vec<Because>) {
+fn unreadable(
+    simulated: &SimulatedPlan,
+    explanation: &Explanation,
+    unknown: &Unknown,
+    reasons: &mut Vec<VerdictReason>,
+) {
     for bundle in explanation.bundles.iter().filter(|bundle| !bundle.unpacked) {
         let message = format!("the content of bundle {} is not known: {}", bundle.csv, bundle.message);
         reasons.retain(|because| !(because.reason == "plan" && because.message.contains(&bundle.csv)));
         reasons.retain(|because| !(because.reason == "resolution" && because.message.contains(&bundle.csv)));
-        reasons.push(because(Outcome::Unknown, "unpack", message, ""));
+        reasons.push(because(VerdictResult::Unknown, "unpack", message, ""));
     }
     for unreadable in &explanation.unreadable {
         let plural = |kind: &str, group: &str| {
@@ -331,13 +341,14 @@ fn unreadable(simulated: &SimulatedPlan, explanation: &Explanation, unknown: &Un
             let same_place = unreadable.namespace.is_empty() || unreadable.namespace == o.namespace;
             same_place && plural(&o.gvk.kind, &o.gvk.group).as_ref() == Some(&unreadable.resource)
         });
-        let result = if matters || unknown.is_due_to(unreadable) { Outcome::Unknown } else { Outcome::Safe };
+        let result =
+            if matters || unknown.is_due_to(unreadable) { VerdictResult::Unknown } else { VerdictResult::Safe };
         reasons.push(because(result, "unreadable", unreadable.message.clone(), ""));
     }
 }
 
 /// Adds a reason if the Subscription gets a version outside of the requested range.
-fn wanted(simulated: &SimulatedPlan, explanation: &Explanation, reasons: &mut Vec<Because>) {
+fn requested(simulated: &SimulatedPlan, explanation: &Explanation, reasons: &mut Vec<VerdictReason>) {
     let Some((package, range)) = &simulated.wanted else { return };
     let fits = |version: &str| version::parse_tolerant(version).is_ok_and(|version| range.contains(&version));
     let gets = explanation.csvs.iter().find(|csv| csv.package == *package).and_then(|csv| csv.to.as_deref());
@@ -349,22 +360,28 @@ fn wanted(simulated: &SimulatedPlan, explanation: &Explanation, reasons: &mut Ve
         }
         None => format!("Subscription {subscription} has no newer version of {package} to install"),
     };
-    reasons.push(because(Outcome::WouldFail, "range", message, ""));
+    reasons.push(because(VerdictResult::WouldFail, "range", message, ""));
 }
 
-fn operators(simulated: &SimulatedPlan, explanation: &Explanation, unknown: &Unknown, reasons: &mut Vec<Because>) {
-    let fails = reasons.iter().any(|because| because.result == Outcome::WouldFail || because.reason == "unserved");
+fn operators(
+    simulated: &SimulatedPlan,
+    explanation: &Explanation,
+    unknown: &Unknown,
+    reasons: &mut Vec<VerdictReason>,
+) {
+    let fails =
+        reasons.iter().any(|because| because.result == VerdictResult::WouldFail || because.reason == "unserved");
     let fails = fails || unknown.group;
     for csv in &explanation.csvs {
         match csv.change {
             CsvChange::Remove => {
                 let message = format!("operator {} is removed without a replacement", csv.name);
-                reasons.push(because(Outcome::NeedsDecision, "removal", message, ""));
+                reasons.push(because(VerdictResult::NeedsDecision, "removal", message, ""));
             }
             CsvChange::Downgrade => {
                 let from = csv.from.as_deref().unwrap_or_default();
                 let message = format!("{} is a downgrade: it replaces the newer version {from}", csv.name);
-                reasons.push(because(Outcome::NeedsDecision, "downgrade", message, ""));
+                reasons.push(because(VerdictResult::NeedsDecision, "downgrade", message, ""));
             }
             _ => {}
         }
@@ -373,10 +390,10 @@ fn operators(simulated: &SimulatedPlan, explanation: &Explanation, unknown: &Unk
         if !is_well && !fails && csv.change != CsvChange::Remove && !csv.phase.is_empty() {
             let blocking = simulated.reasons(Controller::ClusterServiceVersion, &csv.name);
             reasons.push(match unknown_apis(blocking) {
-                Some(unknown) => because(Outcome::Unknown, "discovery", unknown.to_string(), hint(unknown)),
+                Some(unknown) => because(VerdictResult::Unknown, "discovery", unknown.to_string(), hint(unknown)),
                 None => {
                     let message = format!("{} would stay in phase {}: {}", csv.name, csv.phase, csv.message);
-                    because(Outcome::WouldFail, "csv", message, "")
+                    because(VerdictResult::WouldFail, "csv", message, "")
                 }
             });
         }
@@ -396,11 +413,16 @@ fn operators(simulated: &SimulatedPlan, explanation: &Explanation, unknown: &Unk
             format!("{} {are} unrelated, but part of the same plan, and would also be installed", bystanders.join(", "))
         };
         let hint = "all Subscriptions of a namespace share InstallPlans: use separate namespaces to keep operators independent";
-        reasons.push(because(Outcome::NeedsDecision, "bystanders", message, hint));
+        reasons.push(because(VerdictResult::NeedsDecision, "bystanders", message, hint));
     }
     if explanation.plan.superseded {
         let message = "this InstallPlan is superseded by a newer one in the namespace";
-        reasons.push(because(Outcome::NeedsDecision, "superseded", message, "explain the newer InstallPlan instead"));
+        reasons.push(because(
+            VerdictResult::NeedsDecision,
+            "superseded",
+            message,
+            "explain the newer InstallPlan instead",
+        ));
     }
 }
 
@@ -410,7 +432,7 @@ fn unknown_apis(blocking: &[Reason]) -> Option<&Reason> {
     others.iter().all(|reason| matches!(reason, Reason::ApisUnknown { .. })).then_some(unknown)
 }
 
-fn permissions(explanation: &Explanation, reasons: &mut Vec<Because>) {
+fn permissions(explanation: &Explanation, reasons: &mut Vec<VerdictReason>) {
     let mut accounts: BTreeMap<&str, Vec<&Permission>> = BTreeMap::new();
     for permission in explanation.rbac.gained.iter().filter(|permission| !permission.escalations.is_empty()) {
         accounts.entry(&permission.account).or_default().push(permission);
@@ -421,12 +443,12 @@ fn permissions(explanation: &Explanation, reasons: &mut Vec<Because>) {
         kinds.dedup();
         let kinds: Vec<&str> = kinds.into_iter().map(Escalation::words).collect();
         let message = format!("{account} gains privileged permissions: {}", kinds.join(", "));
-        reasons.push(because(Outcome::NeedsDecision, "escalation", message, ""));
+        reasons.push(because(VerdictResult::NeedsDecision, "escalation", message, ""));
     }
 }
 
 /// Adds objects with escalations, grouped by the operator that they belong to.
-fn object_privileges(explanation: &Explanation, reasons: &mut Vec<Because>) {
+fn object_privileges(explanation: &Explanation, reasons: &mut Vec<VerdictReason>) {
     let mut marked: BTreeMap<String, BTreeSet<Escalation>> = BTreeMap::new();
     for object in explanation.objects.iter().filter(|object| !object.escalations.is_empty()) {
         let of = match object.csv.as_str() {
@@ -438,13 +460,13 @@ fn object_privileges(explanation: &Explanation, reasons: &mut Vec<Because>) {
     for (of, kinds) in marked {
         let kinds: Vec<&str> = kinds.into_iter().map(Escalation::words).collect();
         let message = format!("{of} has effects beyond its namespace: {}", kinds.join(", "));
-        reasons.push(because(Outcome::NeedsDecision, "escalation", message, ""));
+        reasons.push(because(VerdictResult::NeedsDecision, "escalation", message, ""));
     }
 }
 
 /// Adds notes, which need no decision.
-fn notes(simulated: &SimulatedPlan, explanation: &Explanation, reasons: &mut Vec<Because>) {
-    let mut note = |reason: &str, message: String| reasons.push(because(Outcome::Safe, reason, message, ""));
+fn notes(simulated: &SimulatedPlan, explanation: &Explanation, reasons: &mut Vec<VerdictReason>) {
+    let mut note = |reason: &str, message: String| reasons.push(because(VerdictResult::Safe, reason, message, ""));
     for message in installplan::ignored_edits(&simulated.plan) {
         note("ignoredEdit", message);
     }
@@ -471,8 +493,8 @@ fn notes(simulated: &SimulatedPlan, explanation: &Explanation, reasons: &mut Vec
     }
     if simulated.plan.is_null() && reasons.is_empty() {
         let message = "everything that was requested is installed, and no newer version is available";
-        reasons.push(because(Outcome::Safe, "nothingToInstall", message, ""));
+        reasons.push(because(VerdictResult::Safe, "nothingToInstall", message, ""));
     } else if !simulated.plan.is_null() && InstallPlan::new(&simulated.plan).phase() == Phase::Complete {
-        reasons.push(because(Outcome::Safe, "complete", "the plan is complete: nothing is left to do", ""));
+        reasons.push(because(VerdictResult::Safe, "complete", "the plan is complete: nothing is left to do", ""));
     }
 }

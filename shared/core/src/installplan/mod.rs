@@ -42,7 +42,7 @@ pub use self::warning_events::warning_event;
 use crate::api::conditions::{self, Conditions};
 use crate::api::install_plan::{InstallPlan, Phase, condition, is_approved, reason};
 use crate::api::object::{self, ObjectRef};
-use crate::api::status::Status as Answer;
+use crate::api::status::Status;
 use crate::plan::{Action, Emit, Key, Plan, Reason};
 use crate::settings::Settings;
 use crate::structural::SchemaCheck;
@@ -68,7 +68,7 @@ fn plan_for_phase(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Val
     let (namespace, name) = (key.namespace.clone(), key.name.clone());
     match InstallPlan::new(json).phase() {
         Phase::RequiresApproval if is_approved(json) => {
-            let mut status = Status::new(json);
+            let mut status = NewStatus::new(json);
             status.put("phase", Phase::Installing);
             status.forget("message");
             Plan::act(status.write(json).into_iter().collect())
@@ -79,7 +79,7 @@ fn plan_for_phase(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Val
         }
         Phase::Installing => install(settings, world, key, json, now),
         Phase::Failed if is_attenuated(json) && rbac::changed_since(world, json) => {
-            let mut status = Status::new(json);
+            let mut status = NewStatus::new(json);
             status.put("phase", Phase::Installing);
             Plan::act(status.write(json).into_iter().collect()).at_an_end()
         }
@@ -99,7 +99,7 @@ fn is_attenuated(plan: &Value) -> bool {
 }
 
 fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now: Timestamp) -> Plan {
-    let mut status = Status::new(json);
+    let mut status = NewStatus::new(json);
     let account = match check(world, &key.namespace) {
         Check::Passed(account) => account,
         Check::Wait(reason) => return Plan::wait(reason),
@@ -185,7 +185,7 @@ pub fn is_unknown_scope(message: &str) -> bool {
 
 /// Reports whether a response of the API server is permanent for this cluster, so that a retry would not change it. A plan skips an
 /// optional object after such a response.
-pub fn is_about_the_cluster(answer: &Answer) -> bool {
+pub fn is_about_the_cluster(answer: &Status) -> bool {
     optional::is_about_the_cluster(answer)
 }
 
@@ -262,9 +262,9 @@ fn check<'w>(world: &Reader<'w>, namespace: &str) -> Check<'w> {
 }
 
 /// The status of an InstallPlan that is to be written.
-struct Status(Map<String, Value>);
+struct NewStatus(Map<String, Value>);
 
-impl Status {
+impl NewStatus {
     fn new(plan: &Value) -> Self {
         Self(object::at(plan, &["status"]).as_object().cloned().unwrap_or_default())
     }

@@ -10,11 +10,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::step::{self, Outcome};
-use super::{Status, permissions};
+use super::{NewStatus, permissions};
 use crate::api::conditions::Conditions;
 use crate::api::install_plan::{InstallPlan, Step, StepStatus, condition};
 use crate::api::object;
-use crate::api::status::Status as Answer;
+use crate::api::status::Status;
 use crate::bundle::optional::may_be_optional;
 use crate::plan::{Action, Emit, Key, Plan, Reason};
 use crate::settings::Settings;
@@ -31,7 +31,7 @@ pub(super) fn is(settings: &Settings, step: &Value) -> bool {
 
 /// Reports whether a response is permanent for this cluster, so that a retry would not change it. It is classified by its reason, or by its
 /// code if the reason is unknown, as Kubernetes clients do.
-pub(super) fn is_about_the_cluster(answer: &Answer) -> bool {
+pub(super) fn is_about_the_cluster(answer: &Status) -> bool {
     match answer.reason.as_str() {
         "Unauthorized"
         | "Forbidden"
@@ -139,7 +139,7 @@ pub(super) fn after_all(settings: &Settings, world: &Reader<'_>, key: &Key, plan
     if !any {
         return Plan::wait(tell);
     }
-    let mut status = Status::new(plan);
+    let mut status = NewStatus::new(plan);
     status.put("plan", steps);
     status.tried(now);
     actions.extend(status.write(plan));

@@ -131,7 +131,7 @@ impl Pass {
                     found.planned.push(planned);
                 }
                 Outcome::Ask(question) => {
-                    found.waits.get_or_insert_with(|| asked(&question));
+                    found.waits.get_or_insert_with(|| awaited(&question));
                     found.questions.push(Action::Ask(question));
                 }
                 Outcome::Wait(status, message) => {
@@ -158,7 +158,7 @@ impl Pass {
 }
 
 /// Returns what a plan waits for while an external fact is requested.
-fn asked(question: &Question) -> String {
+fn awaited(question: &Question) -> String {
     match question {
         Question::CheckSchema(fit) => format!("every {} is validated against the new schema of its CRD", fit.kind),
         _ => "the kinds that the API server serves are being discovered".to_owned(),

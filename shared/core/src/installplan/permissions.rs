@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use super::step;
 use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::install_plan::{InstallPlan, Step};
-use crate::api::kinds;
-use crate::api::object;
+use crate::api::{kinds, object};
 use crate::plan::{Account, Reason};
 use crate::rbac::{self, Granted};
 use crate::world::{GroupKind, IndexKey, Reader, kind};
@@ -23,7 +22,7 @@ pub(super) fn account(plan: &Value, reference: &Value) -> Option<Account> {
 
 /// A missing permission.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lacking {
+pub struct MissingPermission {
     /// The namespace in which it is needed; `None` for the whole cluster.
     pub namespace: Option<String>,
     /// The missing permission, as a rule of a Role.
@@ -32,7 +31,7 @@ pub struct Lacking {
     pub to_grant: bool,
 }
 
-impl std::fmt::Display for Lacking {
+impl std::fmt::Display for MissingPermission {
     /// Formats `create deployments.apps in namespace garden`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.to_grant {
@@ -51,7 +50,7 @@ impl std::fmt::Display for Lacking {
 }
 
 /// Returns all permissions that the remaining steps need and the ServiceAccount lacks. The API server would report them only one by one.
-pub fn lacking(world: &Reader<'_>, plan: &Value, account: &Account) -> Vec<Lacking> {
+pub fn lacking(world: &Reader<'_>, plan: &Value, account: &Account) -> Vec<MissingPermission> {
     let namespace = object::namespace(plan);
     let owner = (account.namespace.as_str(), account.name.as_str());
     let (within, everywhere) = (Granted::to(world, owner, Some(namespace)), Granted::to(world, owner, None));
@@ -74,17 +73,17 @@ pub fn lacking(world: &Reader<'_>, plan: &Value, account: &Account) -> Vec<Lacki
         let granted = if namespaced { &within } else { &everywhere };
         let place = namespaced.then(|| namespace.to_owned());
         if !granted.allows(&rule).is_ok_and(|allowed| allowed) {
-            rights.push(Lacking { namespace: place.clone(), rule, to_grant: false });
+            rights.push(MissingPermission { namespace: place.clone(), rule, to_grant: false });
         }
         let given = gives_away(world, plan, step, owner).into_iter();
-        rights.extend(given.map(|rule| Lacking { namespace: place.clone(), rule, to_grant: true }));
+        rights.extend(given.map(|rule| MissingPermission { namespace: place.clone(), rule, to_grant: true }));
     }
     rights
 }
 
 /// Returns the missing permissions as a reason, without duplicates.
 pub(super) fn missing(world: &Reader<'_>, plan: &Value, account: &Account) -> Option<Reason> {
-    let rights: BTreeSet<String> = lacking(world, plan, account).iter().map(Lacking::to_string).collect();
+    let rights: BTreeSet<String> = lacking(world, plan, account).iter().map(MissingPermission::to_string).collect();
     let (namespace, name) = (account.namespace.clone(), account.name.clone());
     (!rights.is_empty()).then(|| Reason::RightsMissing { namespace, name, rights: rights.into_iter().collect() })
 }

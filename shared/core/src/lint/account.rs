@@ -12,7 +12,7 @@ use crate::api::cluster_service_version::{Csv, Phase};
 use crate::api::install_plan::{self, InstallPlan};
 use crate::api::kinds;
 use crate::api::object::{self, ObjectRef};
-use crate::installplan::permissions::{self, Lacking};
+use crate::installplan::permissions::{self, MissingPermission};
 use crate::installplan::summary;
 use crate::listing::shortened;
 use crate::membership::{self, Group};
@@ -31,9 +31,9 @@ pub(super) fn check(context: &LintContext<'_>, tenant: &Tenant<'_>, found: &mut 
         }
         if context.is_missing(&kind::SERVICE_ACCOUNT, tenant.namespace, name) {
             found.push(missing(group, tenant, name));
-        } else if tenant.the_group().is_some() && knows_rights(context, tenant.namespace) {
+        } else if tenant.the_group().is_some() && knows_permissions(context, tenant.namespace) {
             let account = Account { namespace: tenant.namespace.to_owned(), name: name.to_owned() };
-            found.extend(lacks_rights(context, tenant, *at, &account));
+            found.extend(lacks_permissions(context, tenant, *at, &account));
         }
     }
 }
@@ -54,15 +54,15 @@ fn missing(group: Group<'_>, tenant: &Tenant<'_>, name: &str) -> Problem {
 }
 
 /// Reports whether all roles and bindings that grant permissions in a namespace are known.
-fn knows_rights(context: &LintContext<'_>, namespace: &str) -> bool {
+fn knows_permissions(context: &LintContext<'_>, namespace: &str) -> bool {
     let within = [&kind::ROLE, &kind::ROLE_BINDING];
     let all = [&kind::CLUSTER_ROLE, &kind::CLUSTER_ROLE_BINDING];
     within.into_iter().all(|gk| context.known.within(gk, namespace)) && all.into_iter().all(|gk| context.known.all(gk))
 }
 
-fn lacks_rights(context: &LintContext<'_>, tenant: &Tenant<'_>, at: usize, account: &Account) -> Option<Problem> {
+fn lacks_permissions(context: &LintContext<'_>, tenant: &Tenant<'_>, at: usize, account: &Account) -> Option<Problem> {
     let group = context.group(at);
-    let mut lacking: Vec<Lacking> = Vec::new();
+    let mut lacking: Vec<MissingPermission> = Vec::new();
     let mut wanted_by = Vec::new();
     for plan in context.world.in_namespace(&kind::INSTALL_PLAN, tenant.namespace).map(|o| o.json()) {
         let is_done = InstallPlan::new(plan).phase() == install_plan::Phase::Complete;
@@ -83,11 +83,11 @@ fn lacks_rights(context: &LintContext<'_>, tenant: &Tenant<'_>, at: usize, accou
     if !waiting.is_empty() && !granted.allows(&deployments).unwrap_or(true) {
         wanted_by.extend(waiting);
         let namespace = Some(tenant.namespace.to_owned());
-        lacking.push(Lacking { namespace, rule: deployments, to_grant: false });
+        lacking.push(MissingPermission { namespace, rule: deployments, to_grant: false });
     }
     let by_groups = ByGroups::new(context, tenant.namespace);
     lacking.retain(|right| !by_groups.grant(right));
-    let missing: BTreeSet<String> = lacking.iter().map(Lacking::to_string).collect();
+    let missing: BTreeSet<String> = lacking.iter().map(MissingPermission::to_string).collect();
     if missing.is_empty() {
         return None;
     }
@@ -150,7 +150,7 @@ impl<'a> ByGroups<'a> {
         Self { within: Granted::from_rules(within), everywhere: Granted::from_rules(everywhere) }
     }
 
-    fn grant(&self, right: &Lacking) -> bool {
+    fn grant(&self, right: &MissingPermission) -> bool {
         let granted = if right.namespace.is_some() { &self.within } else { &self.everywhere };
         granted.allows(&right.rule).unwrap_or(false)
     }
@@ -158,7 +158,7 @@ impl<'a> ByGroups<'a> {
 
 /// Returns the Role, the ClusterRole, and their bindings that grant the missing permissions. Rules of a previously applied role of the same
 /// name are preserved.
-fn roles(context: &LintContext<'_>, account: &Account, lacking: &[Lacking]) -> Vec<Value> {
+fn roles(context: &LintContext<'_>, account: &Account, lacking: &[MissingPermission]) -> Vec<Value> {
     let name = format!("{}-installs", account.name);
     let mut by_place: BTreeMap<Option<&str>, Vec<&Value>> = BTreeMap::new();
     for right in lacking {

@@ -28,13 +28,13 @@ pub(super) fn check(context: &LintContext<'_>, found: &mut Vec<Problem>) {
     }
     for gk in &RBAC {
         for object in context.world.all(gk).map(|o| o.json()).filter(|o| !object::is_deleting(o)) {
-            found.extend(rights(context, object));
+            found.extend(permissions(context, object));
         }
     }
 }
 
 fn delete(rule: &'static super::Rule, object: &Value, message: String) -> Problem {
-    Problem::new(rule, object, message).mend("delete it", Change::Delete(vec![ObjectRef::from_object(object)]))
+    Problem::new(rule, object, message).fix("delete it", Change::Delete(vec![ObjectRef::from_object(object)]))
 }
 
 fn copy(context: &LintContext<'_>, copy: &Value, source: &str) -> Option<Problem> {
@@ -75,7 +75,7 @@ fn owner(object: &Value) -> Option<(&str, &str, &str)> {
 }
 
 /// Returns the problem of a role or binding whose owner does not exist.
-fn rights(context: &LintContext<'_>, object: &Value) -> Option<Problem> {
+fn permissions(context: &LintContext<'_>, object: &Value) -> Option<Problem> {
     let (kind, namespace, owner) = owner(object)?;
     match kind {
         "OperatorGroup" if object::kind(object) == "ClusterRole" => {

@@ -108,7 +108,7 @@ impl Problem {
     }
 
     /// Adds a change that removes nothing that a user may want.
-    pub(super) fn mend(self, what: impl Into<String>, change: Change) -> Self {
+    pub(super) fn fix(self, what: impl Into<String>, change: Change) -> Self {
         Self { fix: Some(Fix { what: what.into(), change: Some(change), is_safe: true }), ..self }
     }
 

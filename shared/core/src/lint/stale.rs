@@ -148,7 +148,7 @@ fn provided(context: &LintContext<'_>, tenant: &Tenant<'_>, at: usize) -> Option
         let what =
             "remove the annotation; or set spec.staticProvidedAPIs, if the group is intended to reserve these APIs";
         let problem = Problem::new(&EMPTY_HOLDS_APIS, group.json, message).severity(severity);
-        return Some(problem.mend(what, Change::Patch(ObjectRef::from_object(group.json), patch)));
+        return Some(problem.fix(what, Change::Patch(ObjectRef::from_object(group.json), patch)));
     }
     let runs = |csv: &Value| Csv::new(csv).phase() == Phase::Succeeded;
     let effects =
@@ -173,7 +173,7 @@ fn provided(context: &LintContext<'_>, tenant: &Tenant<'_>, at: usize) -> Option
     let wanted: BTreeSet<String> = kept.chain(lacked.iter().copied()).cloned().collect();
     let patch = json!({ "metadata": { "annotations": { PROVIDED_APIS: carried(&wanted) } } });
     let problem = Problem::new(&STALE_APIS, group.json, message).severity(severity);
-    Some(problem.mend(
+    Some(problem.fix(
         "set the annotation to the value that OLM would write",
         Change::Patch(ObjectRef::from_object(group.json), patch),
     ))

@@ -25,7 +25,7 @@ pub(super) fn check(context: &LintContext<'_>, tenant: &Tenant<'_>, found: &mut 
             let message = "spec.selector is ignored, as spec.targetNamespaces names namespaces";
             let patch = Change::Patch(ObjectRef::from_object(group.json), json!({ "spec": { "selector": null } }));
             let what = "remove the selector, which has no effect; or remove spec.targetNamespaces, if the selector is intended";
-            found.push(Problem::new(&TARGETS_AND_SELECTOR, group.json, message).mend(what, patch));
+            found.push(Problem::new(&TARGETS_AND_SELECTOR, group.json, message).fix(what, patch));
         }
         match &context.scope(*at).asked {
             Err(message) => found.push(invalid(group, &named, message)),

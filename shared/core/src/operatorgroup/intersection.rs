@@ -49,7 +49,7 @@ pub struct Scope<'w> {
     pub members: Vec<Member<'w>>,
     /// Creation time; `None` when it does not exist yet.
     pub created: Option<Timestamp>,
-    reach: Reach,
+    reach: Targets,
 }
 
 /// A ClusterServiceVersion in an OperatorGroup whose targets it supports.
@@ -61,7 +61,7 @@ pub struct Member<'w> {
 }
 
 /// The namespaces that are compared: targets and own namespace.
-enum Reach {
+enum Targets {
     Everywhere,
     Namespaces(Bits),
 }
@@ -181,7 +181,7 @@ impl<'w> Intersections<'w> {
     /// Returns whether both groups have a common namespace.
     pub fn intersect(&self, one: usize, other: usize) -> bool {
         match (&self.scopes[one].reach, &self.scopes[other].reach) {
-            (Reach::Namespaces(one), Reach::Namespaces(other)) => one.intersects(other),
+            (Targets::Namespaces(one), Targets::Namespaces(other)) => one.intersects(other),
             _ => true,
         }
     }
@@ -196,7 +196,7 @@ impl<'w> Intersections<'w> {
         let mut everywhere: Vec<usize> = Vec::new();
         let mut met = vec![n; n];
         for a in (0..n).rev() {
-            let Reach::Namespaces(own) = &self.scopes[a].reach else {
+            let Targets::Namespaces(own) = &self.scopes[a].reach else {
                 pairs.extend((a + 1..n).map(|b| Pair { a, b }));
                 everywhere.push(a);
                 continue;
@@ -222,9 +222,11 @@ impl<'w> Intersections<'w> {
     /// Returns the namespaces that both groups have in common, sorted; `None` stands for all namespaces.
     pub fn shared(&self, pair: Pair) -> Option<Vec<&str>> {
         let bits = match (&self.scopes[pair.a].reach, &self.scopes[pair.b].reach) {
-            (Reach::Everywhere, Reach::Everywhere) => return None,
-            (Reach::Everywhere, Reach::Namespaces(some)) | (Reach::Namespaces(some), Reach::Everywhere) => some.clone(),
-            (Reach::Namespaces(one), Reach::Namespaces(other)) => one.and(other),
+            (Targets::Everywhere, Targets::Everywhere) => return None,
+            (Targets::Everywhere, Targets::Namespaces(some)) | (Targets::Namespaces(some), Targets::Everywhere) => {
+                some.clone()
+            }
+            (Targets::Namespaces(one), Targets::Namespaces(other)) => one.and(other),
         };
         let mut names: Vec<&str> = bits.iter().map(|number| self.namespaces[number].as_str()).collect();
         names.sort_unstable();
@@ -316,10 +318,10 @@ impl<'w> Scope<'w> {
     ) -> Self {
         let targets = targets_of(world, group, asked.as_ref().ok());
         let reach = if targets.contains("") {
-            Reach::Everywhere
+            Targets::Everywhere
         } else {
             let counted = targets.iter().map(String::as_str).chain([group.namespace()]);
-            Reach::Namespaces(counted.map(number).collect())
+            Targets::Namespaces(counted.map(number).collect())
         };
         let carried = targets.iter().map(String::as_str).collect::<Vec<_>>().join(",");
         let is_member = |csv: &&Value| {
@@ -335,7 +337,7 @@ impl<'w> Scope<'w> {
 
     /// Returns whether it targets all namespaces.
     pub fn is_global(&self) -> bool {
-        matches!(self.reach, Reach::Everywhere)
+        matches!(self.reach, Targets::Everywhere)
     }
 }
 

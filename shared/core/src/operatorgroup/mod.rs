@@ -82,9 +82,9 @@ pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
 }
 
 /// Reason and message of a condition that is True.
-type Because = (&'static str, &'static str);
+type Cause = (&'static str, &'static str);
 
-const MULTIPLE: Because = ("MultipleOperatorGroupsFound", "Multiple OperatorGroup found in the same namespace");
+const MULTIPLE: Cause = ("MultipleOperatorGroupsFound", "Multiple OperatorGroup found in the same namespace");
 
 /// The ServiceAccount that installs the group's members, if it names one.
 enum ServiceAccount<'a> {

@@ -105,7 +105,7 @@ fn describe(csv: &Value, content: &BundleContent, entry: &Entry) -> Description 
     let view = Csv::new(csv);
     let of = |field: &str| text(csv, &["spec", field]).to_owned();
     let both = |owned: &[Value], required: &[Value], fields: &[&str]| {
-        let trimmed = |all: &[Value]| all.iter().map(|one| kept(one, fields)).collect::<Vec<Value>>();
+        let trimmed = |all: &[Value]| all.iter().map(|one| with_fields(one, fields)).collect::<Vec<Value>>();
         without_empty(json!({ "owned": trimmed(owned), "required": trimmed(required) }))
     };
     let version = Some(view.version()).filter(|version| !version.is_empty()).unwrap_or(&entry.version_text);
@@ -198,7 +198,7 @@ fn strings(json: &Value, path: &[&str]) -> BTreeMap<String, String> {
 }
 
 /// Returns the object with only these fields.
-fn kept(json: &Value, fields: &[&str]) -> Value {
+fn with_fields(json: &Value, fields: &[&str]) -> Value {
     let found = fields.iter().filter(|field| !text(json, &[field]).is_empty());
     Value::Object(found.map(|field| ((*field).to_owned(), json[*field].clone())).collect())
 }

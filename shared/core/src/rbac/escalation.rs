@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{Granted, texts};
-use crate::api::kinds::RBAC as GROUP;
+use crate::api::kinds::RBAC_GROUP;
 use crate::api::object;
 use crate::world::Reader;
 
@@ -34,7 +34,7 @@ pub fn escalation(
     };
     let granted = Granted::to(world, account, namespace);
     let plural = format!("{}s", kind.to_lowercase());
-    let may = json!({ "verbs": [verb], "apiGroups": [GROUP], "resources": [plural], "resourceNames": [name] });
+    let may = json!({ "verbs": [verb], "apiGroups": [RBAC_GROUP], "resources": [plural], "resourceNames": [name] });
     let is_granted = |rule: &Value| granted.allows(rule).is_ok_and(|granted| granted);
     if is_granted(&may) { Vec::new() } else { rules.iter().flat_map(|rule| lacking(rule, is_granted)).collect() }
 }

@@ -63,7 +63,7 @@ impl<'w> Granted<'w> {
     /// # Errors
     /// The rule is invalid, so that it cannot be granted, or the limit is exceeded.
     pub fn allows(&self, rule: &Value) -> Result<bool, InvalidRule> {
-        let asked = Asked::from_rule(rule)?;
+        let asked = Query::from_rule(rule)?;
         // Usually one rule grants the whole.
         if !self.covering(&asked, 1)?.is_empty() {
             return Ok(true);
@@ -86,11 +86,11 @@ impl<'w> Granted<'w> {
     /// # Errors
     /// As [`Granted::allows`].
     pub fn granting(&self, rule: &Value) -> Result<Vec<usize>, InvalidRule> {
-        self.covering(&Asked::from_rule(rule)?, usize::MAX)
+        self.covering(&Query::from_rule(rule)?, usize::MAX)
     }
 
     /// Returns at most that many of the rules that each grant everything.
-    fn covering(&self, asked: &Asked<'_>, most: usize) -> Result<Vec<usize>, InvalidRule> {
+    fn covering(&self, asked: &Query<'_>, most: usize) -> Result<Vec<usize>, InvalidRule> {
         let index = self.index()?;
         let mut covering = Vec::new();
         for place in index.near(asked) {
@@ -118,7 +118,7 @@ impl<'w> Granted<'w> {
 
 /// The contents of a rule, without duplicates.
 #[derive(Debug)]
-struct Asked<'w> {
+struct Query<'w> {
     verbs: BTreeSet<&'w str>,
     groups: BTreeSet<&'w str>,
     resources: BTreeSet<&'w str>,
@@ -126,7 +126,7 @@ struct Asked<'w> {
     urls: BTreeSet<&'w str>,
 }
 
-impl<'w> Asked<'w> {
+impl<'w> Query<'w> {
     /// # Errors
     /// The rule is invalid.
     fn from_rule(rule: &'w Value) -> Result<Self, InvalidRule> {
@@ -193,7 +193,7 @@ type Places<'w> = BTreeMap<&'w str, Vec<usize>>;
 /// Rules by their contents.
 #[derive(Debug, Default)]
 struct Index<'w> {
-    rules: Vec<Asked<'w>>,
+    rules: Vec<Query<'w>>,
     /// By verb, API group and resource: rules for objects of all names.
     unnamed: [Places<'w>; 3],
     /// By verb, API group, resource and name: the other rules.
@@ -208,7 +208,7 @@ impl<'w> Index<'w> {
     fn from_rules(rules: &[&'w Value], work: &Work) -> Result<Self, InvalidRule> {
         let mut index = Self::default();
         for (place, rule) in rules.iter().enumerate() {
-            let rule = Asked::read(rule);
+            let rule = Query::read(rule);
             work.take(rule.size())?;
             let lists = [&rule.verbs, &rule.groups, &rule.resources, &rule.names];
             let places = if rule.names.is_empty() { index.unnamed.as_mut_slice() } else { &mut index.named };
@@ -258,7 +258,7 @@ impl<'w> Index<'w> {
     }
 
     /// Returns the rules that may grant everything.
-    fn near(&self, asked: &Asked<'_>) -> Vec<usize> {
+    fn near(&self, asked: &Query<'_>) -> Vec<usize> {
         fn first<'a>(list: &BTreeSet<&'a str>) -> &'a str {
             list.first().copied().unwrap_or_default()
         }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Catalog, Inputs, Installed, Wanted};
+use super::{Catalog, Inputs, Installed, RequestedSubscription};
 use crate::catalog::channel::{self, OrderError};
 use crate::catalog::{Channel, Entry, Package};
 use crate::constraint::{Candidate, Constraint, Work};
@@ -49,8 +49,8 @@ pub(super) enum Lack {
 }
 
 impl Lack {
-    pub(super) fn message(self, wanted: &Wanted<'_>) -> String {
-        let Wanted { name, package, channel, source, source_namespace, starting_csv, .. } = *wanted;
+    pub(super) fn message(self, wanted: &RequestedSubscription<'_>) -> String {
+        let RequestedSubscription { name, package, channel, source, source_namespace, starting_csv, .. } = *wanted;
         let what = match self {
             Self::Catalog => {
                 return format!(
@@ -99,10 +99,10 @@ impl<'i> Offers<'i> {
     /// Returns the bundles that can satisfy a Subscription, best first; or what it does not find.
     pub(super) fn candidates(
         &self,
-        wanted: &Wanted<'i>,
+        wanted: &RequestedSubscription<'i>,
         current: Option<&'i Entry>,
     ) -> Result<Result<Candidates<'i>, Lack>, OrderError> {
-        let Wanted { package, channel, starting_csv, .. } = *wanted;
+        let RequestedSubscription { package, channel, starting_csv, .. } = *wanted;
         let catalogs: Vec<Catalog<'i>> =
             self.preferred(None).into_iter().filter(|c| wanted.takes_from(c.name, c.namespace)).collect();
         let mut offers = Vec::new();

@@ -39,7 +39,7 @@ pub struct Inputs<'a> {
     /// The namespace.
     pub namespace: &'a str,
     /// Its Subscriptions, by name.
-    pub subscriptions: Vec<Wanted<'a>>,
+    pub subscriptions: Vec<RequestedSubscription<'a>>,
     /// The available catalogs.
     pub catalogs: Vec<Catalog<'a>>,
     /// Catalogs that cannot be used. Each of them prevents every resolution, even without a Subscription to it, as in OLM.
@@ -75,7 +75,7 @@ impl fmt::Display for Broken<'_> {
 
 /// A Subscription.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted<'a> {
+pub struct RequestedSubscription<'a> {
     /// Its name.
     pub name: &'a str,
     /// `spec.name`
@@ -96,7 +96,7 @@ pub struct Wanted<'a> {
     pub busy: bool,
 }
 
-impl Wanted<'_> {
+impl RequestedSubscription<'_> {
     /// Returns whether it takes bundles from the catalog of that name and namespace. Without a catalog it takes them from
     /// all.
     pub fn takes_from(&self, name: &str, namespace: &str) -> bool {

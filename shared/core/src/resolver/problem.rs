@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::candidates::{Lack, Offer, Offers};
 use super::rule::{Formula, Rule};
-use super::{Failure, Inputs, Installed, Wanted};
+use super::{Failure, Inputs, Installed, RequestedSubscription};
 use crate::api::object::{self, Gvk};
 use crate::bundle::property;
 use crate::catalog::Entry;
@@ -147,7 +147,7 @@ impl<'i> Builder<'i, '_> {
 
     /// Adds the rules of a Subscription: it exists, and requires a bundle.
     fn subscription(&mut self, at: usize) {
-        let wanted: &'i Wanted<'_> = &self.inputs.subscriptions[at];
+        let wanted: &'i RequestedSubscription<'_> = &self.inputs.subscriptions[at];
         let current = self.inputs.installed.iter().find(|i| i.entry.name == wanted.installed_csv);
         let candidates = match self.offers.candidates(wanted, current.map(|c| &c.entry)) {
             Ok(candidates) => candidates,

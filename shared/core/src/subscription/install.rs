@@ -59,7 +59,7 @@ pub(super) fn needs<'n, 'i, 's>(
     let need = |chosen: &'n Chosen<'i>| {
         let Chosen { catalog, entry, .. } = chosen;
         let is_match = |s: &&Draft<'_>| {
-            let wanted = s.wanted(false);
+            let wanted = s.requested(false);
             wanted.package == entry.package
                 && (wanted.channel.is_empty() || wanted.channel == entry.channel)
                 && wanted.takes_from(catalog.name, catalog.namespace)
@@ -338,7 +338,7 @@ pub(super) fn link(subscriptions: &mut [Draft<'_>], plans: &[&Value]) {
         let csv = resource("name");
         let Some(package) = package_of(resource("manifest")) else { continue };
         for subscription in subscriptions.iter_mut().filter(|s| unaware(s)) {
-            let wanted = subscription.wanted(false);
+            let wanted = subscription.requested(false);
             let is_match =
                 wanted.package == package && wanted.takes_from(resource("sourceName"), resource("sourceNamespace"));
             if is_match && subscription.planned().current_csv() != csv {

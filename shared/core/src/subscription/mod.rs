@@ -271,7 +271,7 @@ impl<'w> Pass<'w, '_> {
         let name = self.key.name.as_str();
         let sources = available_catalogs::sources(self.world, self.settings, name, !self.group.excludes_global);
         let is_named = |source: &Source<'_>| {
-            let wanted = |s: &Draft<'_>| s.wanted(false).takes_from(source.name, source.namespace);
+            let wanted = |s: &Draft<'_>| s.requested(false).takes_from(source.name, source.namespace);
             self.subscriptions.iter().any(wanted)
         };
         let (catalogs, mut broken) = available_catalogs::catalogs(&sources, is_named)?;
@@ -280,7 +280,7 @@ impl<'w> Pass<'w, '_> {
             broken.push(existing);
             Vec::new()
         });
-        let subscriptions = self.subscriptions.iter().zip(busy).map(|(s, busy)| s.wanted(*busy)).collect();
+        let subscriptions = self.subscriptions.iter().zip(busy).map(|(s, busy)| s.requested(*busy)).collect();
         let inputs = Inputs { namespace: name, subscriptions, catalogs, broken, installed };
         let resolution = resolver::resolve(&inputs).map_err(Unusable::Broken)?;
         let (timeouts, reasons) = Timeouts::read(self.settings, self.group.object);

@@ -7,7 +7,7 @@ use super::installed::Namespace;
 use super::status::Draft;
 use super::{Group, install};
 use crate::membership;
-use crate::resolver::{Failure, Installed, Wanted};
+use crate::resolver::{Failure, Installed, RequestedSubscription};
 use crate::world::{GroupKind, Reader, kind};
 
 /// The Subscriptions and ClusterServiceVersions of a namespace, as the controllers would pass them to the resolver now.
@@ -53,7 +53,7 @@ impl<'w> NamespaceState<'w> {
     }
 
     /// Returns the Subscriptions, by name.
-    pub fn wanted(&self) -> Vec<Wanted<'_>> {
-        self.subscriptions.iter().zip(&self.busy).map(|(subscription, busy)| subscription.wanted(*busy)).collect()
+    pub fn requested(&self) -> Vec<RequestedSubscription<'_>> {
+        self.subscriptions.iter().zip(&self.busy).map(|(subscription, busy)| subscription.requested(*busy)).collect()
     }
 }

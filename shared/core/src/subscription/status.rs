@@ -14,7 +14,7 @@ use crate::api::subscription::condition_type::{
     self, INSTALL_PLAN_FAILED as FAILED, INSTALL_PLAN_MISSING as MISSING, INSTALL_PLAN_PENDING as PENDING,
 };
 use crate::api::subscription::{State, Subscription, SubscriptionStatus};
-use crate::resolver::Wanted;
+use crate::resolver::RequestedSubscription;
 use crate::world::{Reader, kind};
 
 /// A Subscription with its new status.
@@ -38,8 +38,8 @@ impl<'w> Draft<'w> {
     }
 
     /// Returns the Subscription as input of the resolver.
-    pub(super) fn wanted(&self, busy: bool) -> Wanted<'_> {
-        Wanted {
+    pub(super) fn requested(&self, busy: bool) -> RequestedSubscription<'_> {
+        RequestedSubscription {
             name: self.view.name(),
             package: self.view.package(),
             channel: self.view.channel(),

@@ -82,7 +82,7 @@ pub(super) fn resolve(
         Ok(there) => there.installed,
         Err(failure) => return failed(plan, &failure, now),
     };
-    let subscriptions = wishes.iter().map(|wish| wish.wanted(false)).collect();
+    let subscriptions = wishes.iter().map(|wish| wish.requested(false)).collect();
     let inputs = Inputs { namespace, subscriptions, catalogs, broken, installed };
     let (timeouts, mut reasons) = Timeouts::read(settings, group.object);
     let images = Images { world, settings, timeouts, now };

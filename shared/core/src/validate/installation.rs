@@ -15,7 +15,7 @@ use crate::api::cluster_service_version::{Csv, WEBHOOK_FIELDS};
 use crate::api::crd;
 use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::go_json::GoType;
-use crate::api::kinds::RBAC;
+use crate::api::kinds::RBAC_GROUP;
 use crate::api::names::{LONGEST_LABEL, is_label};
 use crate::api::object::{self, Gvk, annotation, at, gvk, list, map_mut, name, namespace, text};
 use crate::bundle::synthesis::Manifest;
@@ -231,7 +231,7 @@ fn roles(input: &mut Input, csv: &Manifest, view: Csv<'_>) {
         for (n, permission) in permissions.iter().enumerate() {
             let n = n.to_string();
             let role = json!({
-                "apiVersion": format!("{RBAC}/v1"), "kind": kind,
+                "apiVersion": format!("{RBAC_GROUP}/v1"), "kind": kind,
                 "metadata": { "name": "operator", "namespace": NAMESPACE }, "rules": at(permission, &["rules"]),
             });
             created(input, csv, &["spec", "install", "spec", field, &n], role);

@@ -90,4 +90,4 @@ kinds! {
 
 /// Copies of ClusterServiceVersions, as distinguished by [`GroupKind::kept_as`].
 pub const COPIED_CSV: GroupKind =
-    GroupKind { group: Cow::Borrowed(kinds::OLM), kind: Cow::Borrowed("ClusterServiceVersion, copied") };
+    GroupKind { group: Cow::Borrowed(kinds::OLM_GROUP), kind: Cow::Borrowed("ClusterServiceVersion, copied") };

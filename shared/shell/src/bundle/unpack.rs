@@ -14,7 +14,7 @@ use olm_core::budget::BUNDLE_BYTES;
 use super::{interruptible, registries};
 use crate::cli::flags::RegistryFlags;
 use crate::cli::{CliError, Outcome, Printer};
-use crate::image::{self, Content, Limits, Location, Wanted};
+use crate::image::{self, Content, Limits, Location, Requested};
 
 /// Most files and directories of a bundle.
 const MOST_ENTRIES: usize = 20_000;
@@ -44,7 +44,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         let mut pull = registries::options(&options.registries, printer).await?;
         pull.limits = Limits { kept: BUNDLE_BYTES, entries: MOST_ENTRIES, unpacked: MOST_UNPACKED, ..pull.limits };
         let _progress = printer.progress(format!("pulling {location}"));
-        Ok(image::pull(&location, Wanted::BundleFiles, &pull).await?)
+        Ok(image::pull(&location, Requested::BundleFiles, &pull).await?)
     })?;
     let Some(content) = content else { return Ok(Outcome::Interrupted) };
     let files = files(&content.root).map_err(|e| CliError::from(e).at(content.root.display()))?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use olm_core::api::cluster_service_version::Csv;
 use olm_core::api::{object, subscription};
-use olm_core::catalog::diff::{Change, Diff, Installed, Package, Subscription};
+use olm_core::catalog::diff::{Change, Diff, Installed, PackageChange, Subscription};
 use olm_core::version;
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
@@ -88,9 +88,9 @@ fn summary(diff: &Diff, installed: Option<&[Installed]>) -> String {
 }
 
 /// Returns the names of everything that differs.
-fn names(packages: &[Package]) -> Vec<String> {
+fn names(packages: &[PackageChange]) -> Vec<String> {
     let mut names = Vec::new();
-    for Package { name, change, fields, channels, bundles } in packages {
+    for PackageChange { name, change, fields, channels, bundles } in packages {
         if *change != Change::Changed || !fields.is_empty() {
             names.push(format!("package/{name}"));
         }

@@ -308,7 +308,7 @@ impl Start {
 }
 
 /// The update path from a version.
-struct Way<'a> {
+struct UpdatePath<'a> {
     package: &'a str,
     channel: &'a str,
     from: Start,
@@ -347,7 +347,7 @@ fn way(
         Some(_) => package.channels.iter().filter(leads).map(|c| c.name.as_str()).collect(),
         None => Vec::new(),
     };
-    let way = Way { package: &package.name, channel: &channel.name, from, to, hops, because, others };
+    let way = UpdatePath { package: &package.name, channel: &channel.name, from, to, hops, because, others };
     match options.format {
         Format::Text => printer.data(&way)?,
         Format::Json => printer.json(&way.document())?,
@@ -400,7 +400,7 @@ fn hops<'a>(graph: &Graph<'a>, from: &Start, to: Option<&Start>) -> (Vec<Hop<'a>
     (hops, Some(because))
 }
 
-impl Way<'_> {
+impl UpdatePath<'_> {
     fn document(&self) -> Value {
         let mut at = self.from.name.as_str();
         let mut hops = Vec::new();
@@ -419,7 +419,7 @@ impl Way<'_> {
     }
 }
 
-impl fmt::Display for Way<'_> {
+impl fmt::Display for UpdatePath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { package, channel, from, to, hops, because, others } = self;
         writeln!(f, "package {}, channel {}", one_line(package), one_line(channel))?;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use olm_core::resolver::explain::{self, Edit, Explanation};
-use olm_core::resolver::{Catalog, Inputs, Wanted};
+use olm_core::resolver::{Catalog, Inputs, RequestedSubscription};
 use olm_core::subscription::NamespaceState;
 use olm_core::version::Range;
 use olm_core::world::Reader;
@@ -84,7 +84,7 @@ impl FromStr for NamedCatalog {
 /// # Errors
 /// A catalog, a range, an object or a change cannot be read.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let asked = options.wanted.iter().map(|w| Request::read(w)).collect::<Result<Vec<_>, _>>()?;
+    let asked = options.wanted.iter().map(|w| RequestedPackage::read(w)).collect::<Result<Vec<_>, _>>()?;
     let edits = options.what_if.iter().map(|e| e.parse::<Edit>().map_err(CliError::usage));
     let edits = edits.collect::<Result<Vec<_>, _>>()?;
     let read = options.installed_from.of_namespace(options.namespace.as_deref(), printer)?;
@@ -92,7 +92,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let world = Reader::new(&read.world);
     let unreadable = |failure: olm_core::resolver::Failure| CliError::input(failure.to_string());
     let there = NamespaceState::read(&world, namespace).map_err(unreadable)?;
-    let subscriptions = there.wanted();
+    let subscriptions = there.requested();
     if asked.is_empty() && subscriptions.is_empty() {
         let refused = CliError::usage(format!("nothing to resolve: namespace {namespace} has no Subscriptions"));
         return Err(refused.hint("specify a package, or the installed Subscriptions with --installed"));
@@ -123,7 +123,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         broken: Vec::new(),
         installed: there.installed.clone(),
     };
-    for Request { package, range } in &asked {
+    for RequestedPackage { package, range } in &asked {
         let range = range.as_ref();
         if let Some(known) = inputs.subscriptions.iter_mut().find(|s| s.package == package) {
             known.range = range;
@@ -132,7 +132,14 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         let source =
             inputs.catalogs.iter().find(|c| c.snapshot.package(package).is_some()).or_else(|| inputs.catalogs.first());
         let (source, source_namespace) = source.map_or(("", ""), |c| (c.name, c.namespace));
-        let wanted = Wanted { name: package, package, source, source_namespace, range, ..Wanted::default() };
+        let wanted = RequestedSubscription {
+            name: package,
+            package,
+            source,
+            source_namespace,
+            range,
+            ..RequestedSubscription::default()
+        };
         inputs.subscriptions.push(wanted);
     }
     for edit in &edits {
@@ -148,7 +155,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
 /// Returns the CatalogSources that the catalogs stand for. A catalog without a name is the one that all Subscriptions name.
 fn names(
     catalogs: &[NamedCatalog],
-    subscriptions: &[Wanted<'_>],
+    subscriptions: &[RequestedSubscription<'_>],
     printer: &mut Printer,
 ) -> Result<Vec<(String, String)>, CliError> {
     let sources: BTreeSet<(&str, &str)> = subscriptions.iter().map(|s| (s.source_namespace, s.source)).collect();
@@ -209,12 +216,12 @@ fn print(explanation: &Explanation, output: &Output, printer: &mut Printer) -> R
 }
 
 /// A requested package.
-struct Request {
+struct RequestedPackage {
     package: String,
     range: Option<Range>,
 }
 
-impl Request {
+impl RequestedPackage {
     fn read(text: &str) -> Result<Self, CliError> {
         let text = text.strip_prefix("package/").unwrap_or(text);
         let (package, range) = match text.split_once('@') {

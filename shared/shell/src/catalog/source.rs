@@ -20,7 +20,7 @@ use crate::blocking::block_on;
 use crate::cli::flags::ClusterFlags;
 use crate::cli::{CliError, ErrorKind, Printer};
 use crate::cluster::fetch_catalog::{self, Fetched};
-use crate::image::{self, Content, Kind, Location, Wanted};
+use crate::image::{self, Content, Kind, Location, Requested};
 use crate::registry::read::{self, Item};
 use crate::registry::{self, dir};
 
@@ -262,7 +262,7 @@ impl Reader<'_> {
     }
 
     fn image(&mut self, location: &Location, reference: &str) -> Result<(), CliError> {
-        let content = image::pull_blocking(location, Wanted::Any, self.images)
+        let content = image::pull_blocking(location, Requested::Any, self.images)
             .map_err(|error| unread_image(error.into(), reference))?;
         self.content(location, reference, content)
     }
@@ -366,7 +366,7 @@ fn bundle(location: &Location, reference: &str, content: &Content) -> Result<(Bu
 fn pull(image: &str, options: &image::Options) -> Result<Vec<Value>, String> {
     let told = |e: CliError| e.to_string();
     let location: Location = image.parse().map_err(|e: image::Error| e.to_string())?;
-    let content = image::pull_blocking(&location, Wanted::Any, options).map_err(|e| told(e.into()))?;
+    let content = image::pull_blocking(&location, Requested::Any, options).map_err(|e| told(e.into()))?;
     if content.kind == Kind::Bundle {
         return bundle(&location, image, &content).map(|(_, blob)| vec![blob]).map_err(|finding| finding.message);
     }

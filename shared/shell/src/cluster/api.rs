@@ -23,10 +23,9 @@ use tokio::sync::Mutex;
 
 pub use self::pages::Page;
 pub use self::query::{Depth, ListQuery};
-use super::decode;
 pub use super::decode::{UNREADABLE, WatchEvent};
 use super::permit::Permit;
-use super::warning;
+use super::{decode, warning};
 use crate::causes;
 
 /// The field manager of all writes of `kubectl olm`.
@@ -212,7 +211,7 @@ impl Api {
     }
 
     /// Sends a POST with server-side dry run.
-    pub async fn rehearse_create(&self, object: &Value) -> Result<Value, Status> {
+    pub async fn dry_run_create(&self, object: &Value) -> Result<Value, Status> {
         self.post(object, true).await
     }
 
@@ -229,7 +228,7 @@ impl Api {
     }
 
     /// Sends a PUT of the object with server-side dry run.
-    pub async fn rehearse_update(&self, object: &Value) -> Result<Value, Status> {
+    pub async fn dry_run_update(&self, object: &Value) -> Result<Value, Status> {
         self.put(object, None, true).await
     }
 
@@ -276,7 +275,7 @@ impl Api {
     }
 
     /// Sends a PATCH with a JSON merge patch and server-side dry run.
-    pub async fn rehearse_merge(&self, target: &ObjectRef, patch: &Value) -> Result<Value, Status> {
+    pub async fn dry_run_merge(&self, target: &ObjectRef, patch: &Value) -> Result<Value, Status> {
         let params = PatchParams { dry_run: true, field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
         let resource = self.resource(&target.gvk).await?;
         let request = Request::new(resource.path(&target.namespace));
@@ -289,7 +288,7 @@ impl Api {
     }
 
     /// Does the same with server-side dry run.
-    pub async fn rehearse_apply(&self, object: &Value) -> Result<Value, Status> {
+    pub async fn dry_run_apply(&self, object: &Value) -> Result<Value, Status> {
         self.patch_by_apply(object, true).await
     }
 

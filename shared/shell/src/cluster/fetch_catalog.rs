@@ -12,7 +12,7 @@ use super::api::Api;
 use super::endpoints::service;
 use super::error::Error;
 use super::pull_secrets::PullSecrets;
-use crate::image::{self, Content, Location, Wanted};
+use crate::image::{self, Content, Location, Requested};
 use crate::registry::client::{Client, Settings};
 use crate::registry::{self, dir};
 
@@ -57,7 +57,7 @@ async fn fetch_image(
     let pull_secrets = PullSecrets::new(api.clone(), images);
     let options;
     (options, *secret_error) = pull_secrets.readable_options(object::namespace(source), &secrets).await;
-    let wanted = Wanted::catalog(catalog_source::catalog_dir(source).as_deref());
+    let wanted = Requested::catalog(catalog_source::catalog_dir(source).as_deref());
     let content = image::pull(&location, wanted, &options).await.map_err(registry::Error::from)?;
     Ok(Fetched::Image(Box::new((location, content))))
 }

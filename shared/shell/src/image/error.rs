@@ -11,7 +11,7 @@ use oci_spec::distribution::ParseError;
 use reqwest::Url;
 use tokio::task::JoinError;
 
-use super::Wanted;
+use super::Requested;
 use crate::causes::innermost;
 
 /// An error of a pull or a push, with the image. The message does not include the location: see [`PullError::place`].
@@ -125,7 +125,7 @@ pub enum Error {
     #[error("its index nests too many indexes")]
     NestedIndexes,
     #[error("this image is {}", not(wanted))]
-    OtherKind { wanted: Wanted, labels: BTreeMap<String, String> },
+    OtherKind { wanted: Requested, labels: BTreeMap<String, String> },
     #[error("{named_by} names the folder {folder:?}, which is outside of it")]
     FolderOutside { named_by: &'static str, folder: String },
     #[error("{named_by} names the folder /{folder}, which does not exist")]
@@ -282,10 +282,10 @@ impl LayoutError {
     }
 }
 
-fn not(wanted: &Wanted) -> &'static str {
+fn not(wanted: &Requested) -> &'static str {
     match wanted {
-        Wanted::Catalog | Wanted::CatalogIn(_) => "no catalog",
-        Wanted::Bundle | Wanted::BundleFiles => "no bundle",
-        Wanted::Any => "neither a catalog nor a bundle",
+        Requested::Catalog | Requested::CatalogIn(_) => "no catalog",
+        Requested::Bundle | Requested::BundleFiles => "no bundle",
+        Requested::Any => "neither a catalog nor a bundle",
     }
 }

@@ -6,7 +6,7 @@ use olm_core::api::hash::hex;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256, Sha512};
 
-use super::{BUNDLE_LABEL, CATALOG_LABEL, Error, Kind, MANIFESTS_LABEL, METADATA_LABEL, TESTS_LABEL, Wanted};
+use super::{BUNDLE_LABEL, CATALOG_LABEL, Error, Kind, MANIFESTS_LABEL, METADATA_LABEL, Requested, TESTS_LABEL};
 
 /// A reference to content, with its digest and size.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -142,21 +142,21 @@ impl Folder {
 }
 
 /// Returns the kind of an image, and the folders to store (olm-behaviour/opm.md#rendering).
-pub(super) fn kind(labels: &BTreeMap<String, String>, wanted: &Wanted) -> Result<(Kind, Vec<Folder>), Error> {
-    if let Wanted::CatalogIn(folder) = wanted {
+pub(super) fn kind(labels: &BTreeMap<String, String>, wanted: &Requested) -> Result<(Kind, Vec<Folder>), Error> {
+    if let Requested::CatalogIn(folder) = wanted {
         return Ok((Kind::Catalog, vec![Folder::new(folder, Some(""))]));
     }
     let label = |name: &str| labels.get(name).filter(|value| !value.is_empty());
-    let is_bundle = matches!(wanted, Wanted::Bundle | Wanted::BundleFiles);
+    let is_bundle = matches!(wanted, Requested::Bundle | Requested::BundleFiles);
     let catalog = label(CATALOG_LABEL).filter(|_| !is_bundle);
     if let Some(folder) = catalog {
         return Ok((Kind::Catalog, vec![Folder::new(folder, Some(""))]));
     }
-    if label(BUNDLE_LABEL).is_some() && *wanted != Wanted::Catalog {
+    if label(BUNDLE_LABEL).is_some() && *wanted != Requested::Catalog {
         let folder = |name, default: &str| label(name).cloned().unwrap_or_else(|| default.to_owned());
         let manifests = folder(MANIFESTS_LABEL, "manifests/");
         let metadata = folder(METADATA_LABEL, "metadata/");
-        if *wanted == Wanted::BundleFiles {
+        if *wanted == Requested::BundleFiles {
             let mut folders = vec![Folder::new(manifests, None), Folder::new(metadata, None)];
             folders.extend(label(TESTS_LABEL).map(|path| Folder { is_optional: true, ..Folder::new(path, None) }));
             return Ok((Kind::Bundle, folders));

@@ -127,7 +127,7 @@ impl std::fmt::Display for Location {
 
 /// The required kind of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum Requested {
     /// A file-based catalog.
     Catalog,
     /// A file-based catalog in this folder of the image, regardless of its labels.
@@ -141,7 +141,7 @@ pub enum Wanted {
     Any,
 }
 
-impl Wanted {
+impl Requested {
     /// The catalog in this folder, by default in the folder that the image's label names.
     pub(crate) fn catalog(folder: Option<&str>) -> Self {
         folder.map_or(Self::Catalog, |folder| Self::CatalogIn(folder.to_owned()))

@@ -7,12 +7,11 @@ use std::path::Path;
 use tokio::task::AbortHandle;
 
 use super::cache::{self, Description, Staging};
-use super::layer;
 use super::layout::Layout;
 use super::manifest::{self, Descriptor, Manifest, choose};
 use super::registry::Registry;
 use super::tree::Tree;
-use super::{Content, Error, Excess, Location, Options, PullError, Wanted};
+use super::{Content, Error, Excess, Location, Options, PullError, Requested, layer};
 use crate::blocking::block_on;
 
 /// Most nested indexes between a name and its image.
@@ -23,7 +22,7 @@ const NESTED: usize = 4;
 /// # Errors
 /// The image cannot be pulled or is refused. Content that was pulled before the error is deleted. [`Error::is_transient`] returns
 /// whether a retry may succeed.
-pub async fn pull(location: &Location, wanted: Wanted, options: &Options) -> Result<Content, PullError> {
+pub async fn pull(location: &Location, wanted: Requested, options: &Options) -> Result<Content, PullError> {
     within(location, options, pull_unbounded(location, wanted, options)).await
 }
 
@@ -31,7 +30,7 @@ pub async fn pull(location: &Location, wanted: Wanted, options: &Options) -> Res
 ///
 /// # Errors
 /// As [`pull`].
-pub fn pull_blocking(location: &Location, wanted: Wanted, options: &Options) -> Result<Content, PullError> {
+pub fn pull_blocking(location: &Location, wanted: Requested, options: &Options) -> Result<Content, PullError> {
     let pulled = block_on(async { Ok::<_, Error>(pull(location, wanted, options).await) });
     pulled.map_err(|error| PullError::new(location, error))?
 }
@@ -72,10 +71,10 @@ async fn within<T>(
 }
 
 /// Returns the source of the folder names, for messages.
-fn named_by(wanted: &Wanted) -> &'static str {
+fn named_by(wanted: &Requested) -> &'static str {
     match wanted {
-        Wanted::CatalogIn(_) => "spec.grpcPodConfig.extractContent.catalogDir",
-        Wanted::Catalog | Wanted::Bundle | Wanted::BundleFiles | Wanted::Any => "a label of the image",
+        Requested::CatalogIn(_) => "spec.grpcPodConfig.extractContent.catalogDir",
+        Requested::Catalog | Requested::Bundle | Requested::BundleFiles | Requested::Any => "a label of the image",
     }
 }
 
@@ -139,7 +138,7 @@ impl Drop for Guard {
     }
 }
 
-async fn pull_unbounded(location: &Location, wanted: Wanted, options: &Options) -> Result<Content, Error> {
+async fn pull_unbounded(location: &Location, wanted: Requested, options: &Options) -> Result<Content, Error> {
     let (source, bytes, digest) = Source::open(location, options).await?;
     let mut image = Manifest::read(&bytes)?;
     // The cache key is the digest of the image, not of the index, because an index has one image for each platform.
@@ -160,12 +159,12 @@ async fn pull_unbounded(location: &Location, wanted: Wanted, options: &Options) 
     }
     let labels = manifest::labels(&source.document(image.config()?).await?)?;
     let (kind, folders) = manifest::kind(&labels, &wanted)?;
-    if let Wanted::CatalogIn(folder) = &wanted {
+    if let Requested::CatalogIn(folder) = &wanted {
         // An image can contain several catalogs.
         key = cache::in_folder(&key, folder);
     }
     // The entries of the cache were not pulled as strictly.
-    let is_strict = wanted == Wanted::BundleFiles;
+    let is_strict = wanted == Requested::BundleFiles;
     let cache = options.cache.as_deref().filter(|_| !is_strict);
     if let Some(found) = cache.and_then(|cache| cache::find(cache, kind, &key)) {
         return Ok(Content { digest, ..found });

@@ -7,12 +7,11 @@ use bytes::Bytes;
 use oci_spec::distribution::Reference;
 
 use super::build::Built;
-use super::layer;
 use super::layout::Layout;
 use super::manifest::{self, Descriptor, Manifest, check_digest};
 use super::registry::{Access, Refusal, Registry};
 use super::upload::{Blobs, Upload, Watch};
-use super::{Error, LayoutError, Location, Options, PullError, Wanted};
+use super::{Error, LayoutError, Location, Options, PullError, Requested, layer};
 
 /// Most manifests of an image: of an index with one image for each platform.
 const MANIFESTS: usize = 64;
@@ -137,7 +136,7 @@ impl Pushable {
                 return Err(Error::TooMuch(super::Excess::Layers(manifest.layers.len())));
             }
             let config = manifest.config()?.clone();
-            manifest::kind(&manifest::labels(&layout.blob_document(&config)?)?, &Wanted::Bundle)?;
+            manifest::kind(&manifest::labels(&layout.blob_document(&config)?)?, &Requested::Bundle)?;
             for blob in manifest.layers.into_iter().chain([config]) {
                 if !blobs.iter().any(|known: &Descriptor| known.digest == blob.digest) {
                     layer::verify(layout.blob(&blob)?, &blob)?;

@@ -19,7 +19,7 @@ use olm_core::installplan::summary::PlanSummary;
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
-use super::explain::{self, Asked, explain, summary};
+use super::explain::{self, Request, explain, summary};
 use super::lookup::{self, plan_ref};
 use super::policy::{self, Refusal, Terms, Understood};
 use super::wait::{self, Target, Until};
@@ -219,8 +219,8 @@ fn not_approved(name: &str, refusal: Refusal) -> CliError {
 
 /// Returns an error if objects could not be read that an approval requires.
 fn vital(cluster: &ClusterState, terms: &Understood) -> Result<(), CliError> {
-    let find = |asked: &Asked| cluster.read_failures.iter().find(|failure| explain::is_vital(failure, asked));
-    match find(&Asked::Plans(Vec::new())) {
+    let find = |asked: &Request| cluster.read_failures.iter().find(|failure| explain::is_vital(failure, asked));
+    match find(&Request::Plans(Vec::new())) {
         // Without OperatorGroups it is unknown whether the plans would fail.
         Some(failure) if failure.is_of("installplans") => Err(CliError::from(failure)),
         Some(failure) if !terms.allow_failing => {
@@ -354,7 +354,7 @@ async fn give(api: &Api, candidate: &Candidate, who: Option<&str>, dry_run: DryR
     });
     let answer = match dry_run {
         DryRun::Client => return Approval::Approved,
-        DryRun::Server => api.rehearse_merge(target, &patch).await,
+        DryRun::Server => api.dry_run_merge(target, &patch).await,
         DryRun::None => api.merge(target, &patch).await,
     };
     match answer {

@@ -2,7 +2,7 @@
 
 use olm_core::api::install_plan::Phase;
 use olm_core::constraint::Policy;
-use olm_core::explain::{Explanation, Outcome};
+use olm_core::explain::{Explanation, VerdictResult};
 use olm_core::installplan::summary::PlanSummary;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -62,7 +62,7 @@ pub(super) fn policies(texts: &[String]) -> Result<Vec<Policy>, CliError> {
 /// The result of evaluating a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Tried {
+pub struct PolicyResult {
     /// The policy as it was written.
     pub policy: String,
     /// Whether the policy holds; `null` if it cannot be evaluated.
@@ -73,7 +73,7 @@ pub struct Tried {
     pub message: String,
 }
 
-impl Tried {
+impl PolicyResult {
     /// Evaluates a policy on an explanation.
     pub(super) fn new(policy: &Policy, explanation: &Value) -> Self {
         let tried =
@@ -86,7 +86,7 @@ impl Tried {
     }
 }
 
-impl std::fmt::Display for Tried {
+impl std::fmt::Display for PolicyResult {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { policy, holds, failing, message } = self;
         match holds {
@@ -226,7 +226,7 @@ impl Understood {
 
 /// Returns the findings about the plan, to append to the policy that it does not meet.
 fn marks(explanation: &Explanation) -> String {
-    let reasons = explanation.verdict.reasons.iter().filter(|because| because.result != Outcome::Safe);
+    let reasons = explanation.verdict.reasons.iter().filter(|because| because.result != VerdictResult::Safe);
     let messages: Vec<&str> = reasons.map(|because| because.message.as_str()).collect();
     if messages.is_empty() { String::new() } else { format!(": {}", messages.join("; ")) }
 }
@@ -234,10 +234,10 @@ fn marks(explanation: &Explanation) -> String {
 /// Returns a refusal if the plan would fail.
 fn failing(explanation: &Explanation) -> Option<Refusal> {
     let verdict = &explanation.verdict;
-    if verdict.result != Outcome::WouldFail {
+    if verdict.result != VerdictResult::WouldFail {
         return None;
     }
-    let worst = verdict.reasons.iter().find(|because| because.result == Outcome::WouldFail);
+    let worst = verdict.reasons.iter().find(|because| because.result == VerdictResult::WouldFail);
     let (message, hint) = worst.map_or(("", ""), |because| (&because.message, &because.hint));
     let why = format!("it would fail: {message}");
     let hint = if hint.is_empty() { String::new() } else { format!("{hint}; ") };
@@ -246,7 +246,7 @@ fn failing(explanation: &Explanation) -> Option<Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use olm_core::explain::{Because, Csv};
+    use olm_core::explain::{Csv, VerdictReason};
     use olm_core::installplan::summary;
     use olm_core::settings::Settings;
     use olm_core::world::{Reader, World};
@@ -335,12 +335,12 @@ mod tests {
     #[test]
     fn a_plan_that_would_fail_is_refused_unless_that_is_allowed() {
         let mut failing = explanation(false);
-        failing.verdict.result = Outcome::WouldFail;
-        failing.verdict.reasons = vec![Because {
-            result: Outcome::WouldFail,
+        failing.verdict.result = VerdictResult::WouldFail;
+        failing.verdict.reasons = vec![VerdictReason {
+            result: VerdictResult::WouldFail,
             message: "namespace garden has several OperatorGroups: a, b".to_owned(),
             hint: "delete one".to_owned(),
-            ..Because::default()
+            ..VerdictReason::default()
         }];
         let answer =
             |terms: Terms| terms.understood().unwrap().refusal(&standing_of("RequiresApproval", false), &failing);

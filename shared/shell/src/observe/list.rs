@@ -151,7 +151,7 @@ fn copy(object: &Value) -> Value {
 
 /// Returns whether there is no result after this refusal: a required kind is missing, there was no response, or OLM's kinds are not served.
 fn is_fatal(refusal: &Status, kind: &Kind, scope: ReadScope) -> bool {
-    scope.requires(kind) || refusal.code == 0 || kind.group == kinds::OLM && refusal.is_not_found()
+    scope.requires(kind) || refusal.code == 0 || kind.group == kinds::OLM_GROUP && refusal.is_not_found()
 }
 
 /// Lists the objects of a kind, and the read failures of objects that cannot be decoded.

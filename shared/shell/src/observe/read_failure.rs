@@ -95,7 +95,7 @@ impl ReadFailure {
 
     fn is_of_kind(&self, plural: &str) -> bool {
         let group = self.resource.strip_prefix(plural).and_then(|rest| rest.strip_prefix('.'));
-        group == Some(kinds::OLM)
+        group == Some(kinds::OLM_GROUP)
     }
 
     /// Returns whether it includes the namespace.

@@ -276,7 +276,7 @@ async fn apply_and_wait(
 async fn apply(api: &Api, object: &Value, is_dry: bool) -> Result<(Value, &'static str), CliError> {
     let target = ObjectRef::from_object(object);
     let before = get(api, &target).await?;
-    let answer = if is_dry { api.rehearse_apply(object).await } else { api.apply(object).await };
+    let answer = if is_dry { api.dry_run_apply(object).await } else { api.apply(object).await };
     let after = match answer {
         Ok(after) => after,
         Err(refusal) if is_dry && refusal.is_not_found() => {

@@ -21,9 +21,8 @@ use crate::blocking::block_on;
 use crate::cli::connect::connect;
 use crate::cli::flags::{ClusterFlags, DryRun, ImageFlags};
 use crate::cli::prompt::confirm;
-use crate::cli::signal;
 use crate::cli::table::age;
-use crate::cli::{CliError, ErrorKind, Outcome, Printer};
+use crate::cli::{CliError, ErrorKind, Outcome, Printer, signal};
 use crate::cluster::api::Api;
 use crate::cluster::follow::{follow, lasts};
 use crate::cluster::installed::{get, installed, list};
@@ -75,7 +74,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         return refuse(&removal, printer);
     }
     if options.dry_run == DryRun::Server {
-        block_on(rehearse(options, &removal))?;
+        block_on(dry_run(options, &removal))?;
     }
     if options.dry_run != DryRun::None {
         for (_, target) in &removal.deleted {
@@ -182,7 +181,7 @@ fn spelled(target: &ObjectRef) -> String {
 }
 
 /// Submits all deletions as dry run.
-async fn rehearse(options: &Options, removal: &Removal) -> Result<(), CliError> {
+async fn dry_run(options: &Options, removal: &Removal) -> Result<(), CliError> {
     let api = connect(&options.cluster).await?.api;
     let params = DeleteParams { dry_run: true, ..DeleteParams::foreground() };
     for (_, target) in &removal.deleted {

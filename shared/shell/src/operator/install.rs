@@ -465,7 +465,7 @@ fn label(object: &Value) -> String {
 
 /// Creates an object. One that another client created in the meantime is used if it is a namespace.
 async fn send(api: &Api, object: &Value, is_dry_run: bool) -> Result<Value, CliError> {
-    let answer = if is_dry_run { api.rehearse_create(object).await } else { api.create(object).await };
+    let answer = if is_dry_run { api.dry_run_create(object).await } else { api.create(object).await };
     match answer {
         Ok(stored) => Ok(stored),
         Err(refusal) if refusal.is_already_exists() && object::kind(object) == "Namespace" => Ok(object.clone()),

@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use olm_core::api::subscription::Subscription;
-use olm_core::explain::{Explanation, Outcome as Verdict, Subject};
+use olm_core::explain::{Explanation, Subject, VerdictResult};
 use olm_core::health::{Health, Operator};
 pub use olm_core::version::Range;
 use olm_core::version::{self, Version};
@@ -181,7 +181,7 @@ async fn upgrade(options: &Options, namespace: &str, name: &str, printer: &mut P
             let error = CliError::new(ErrorKind::Api, format!("{name} is not upgraded: {why}"));
             return Err(if hint.is_empty() { error } else { error.hint(hint) });
         }
-        let needs_decision = path.explanation.verdict.result != Verdict::Safe;
+        let needs_decision = path.explanation.verdict.result != VerdictResult::Safe;
         if options.yes && needs_decision && !options.accept_risks && options.terms.policies.is_empty() {
             return Err(risky(name, namespace, &path.explanation));
         }
@@ -235,7 +235,7 @@ fn unhealthy(operator: &Operator) -> CliError {
 }
 
 fn risky(name: &str, namespace: &str, explanation: &Explanation) -> CliError {
-    let reasons = explanation.verdict.reasons.iter().filter(|because| because.result != Verdict::Safe);
+    let reasons = explanation.verdict.reasons.iter().filter(|because| because.result != VerdictResult::Safe);
     let reasons: Vec<&str> = reasons.map(|because| because.message.as_str()).collect();
     CliError::new(ErrorKind::Api, format!("{name} is not upgraded: the plan needs a decision: {}", reasons.join("; ")))
         .hint(format!("review it: kubectl olm install-plan explain --subscription {name} -n {namespace}"))

@@ -11,9 +11,8 @@
 
 use std::path::PathBuf;
 
-use olm_core::api::kinds;
 use olm_core::api::metadata::Metadata;
-use olm_core::api::object;
+use olm_core::api::{kinds, object};
 use olm_core::listing::listed;
 use olm_core::membership::Group;
 use olm_core::operatorgroup::compile::{Named, Refused, supports};
@@ -459,9 +458,9 @@ async fn make(
         made.push(group);
         return Ok(Some(made));
     };
-    let is_rehearsal = options.dry_run == DryRun::Server;
+    let is_dry_run = options.dry_run == DryRun::Server;
     if with_namespace {
-        let answer = if is_rehearsal { api.rehearse_create(&place).await } else { api.create(&place).await };
+        let answer = if is_dry_run { api.dry_run_create(&place).await } else { api.create(&place).await };
         match answer {
             Ok(namespace) => made.push(namespace),
             Err(refusal) if refusal.is_already_exists() => {}
@@ -471,13 +470,13 @@ async fn make(
             }
             Err(refusal) => return Err(refused(&refusal, "create", "namespaces", &namespace)),
         }
-        if is_rehearsal {
+        if is_dry_run {
             printer.talk(format_args!("The server cannot dry-run the group: namespace {namespace} does not exist"));
             made.push(group);
             return Ok(Some(made));
         }
     }
-    let answer = if is_rehearsal { rehearse(api, &group).await } else { create_first(api, &group, printer).await };
+    let answer = if is_dry_run { dry_run_create(api, &group).await } else { create_first(api, &group, printer).await };
     if !matches!(answer, Ok(Some(_))) && !made.is_empty() {
         printer.talk(format_args!("Namespace {namespace} was created for it and is not deleted"));
     }
@@ -488,8 +487,8 @@ async fn make(
 }
 
 /// Creates the group as a dry run. Returns `None` if another client was first.
-async fn rehearse(api: &Api, group: &Value) -> Result<Option<Value>, CliError> {
-    match api.rehearse_create(group).await {
+async fn dry_run_create(api: &Api, group: &Value) -> Result<Option<Value>, CliError> {
+    match api.dry_run_create(group).await {
         Ok(group) => Ok(Some(group)),
         Err(refusal) if refusal.is_already_exists() => Ok(None),
         Err(refusal) => Err(refused(&refusal, "create", GROUPS, object::namespace(group))),

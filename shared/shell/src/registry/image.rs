@@ -10,7 +10,7 @@ use olm_core::finding::Finding;
 
 use super::share::{Share, Shares};
 use super::{Error, dir};
-use crate::image::{self, Content, Limits, Location, Options, Wanted};
+use crate::image::{self, Content, Limits, Location, Options, Requested};
 
 /// A pulled catalog image.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ async fn pull(
     options: &Options,
     disk: Option<&mut Share>,
 ) -> Result<Content, Error> {
-    let wanted = Wanted::catalog(catalog_dir);
+    let wanted = Requested::catalog(catalog_dir);
     let Some(disk) = disk else { return Ok(image::pull(location, wanted, options).await?) };
     let limits = Limits { kept: options.limits.kept.min(TENANT_IMAGE), ..options.limits };
     let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -80,7 +80,7 @@ pub(crate) fn left_out(location: &Location, content: &Content) -> impl Iterator<
 /// The image cannot be pulled, or its files cannot be read.
 pub async fn unpack(location: &Location, options: &Options) -> Result<Unpacked, Error> {
     let limits = Limits { kept: options.limits.kept.min(BUNDLE_BYTES), ..options.limits };
-    let content = image::pull(location, Wanted::Bundle, &Options { limits, ..options.clone() }).await?;
+    let content = image::pull(location, Requested::Bundle, &Options { limits, ..options.clone() }).await?;
     let read = tokio::task::spawn_blocking(move || files(&content.root).map(|files| Unpacked::of_files(&files)));
     Ok(read.await??)
 }

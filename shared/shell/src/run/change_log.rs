@@ -19,7 +19,7 @@ use olm_core::api::catalog_source::CatalogSource;
 use olm_core::api::cluster_service_version::Csv;
 use olm_core::api::conditions::{AVAILABLE, Conditions, ESTABLISHED, FALSE, PROGRESSING};
 use olm_core::api::install_plan::InstallPlan;
-use olm_core::api::kinds::OLM as GROUP;
+use olm_core::api::kinds::OLM_GROUP;
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::subscription::Subscription;
 use olm_core::api::subscription::condition_type::RESOLUTION_FAILED;
@@ -239,7 +239,7 @@ impl Cause {
     fn is_for(&self, line: &Line) -> bool {
         let Self::Actor(Actor::Controller(Key { controller, namespace, name })) = self else { return false };
         own_kind(*controller) == Some(line.gvk.kind.as_str())
-            && line.gvk.group == GROUP
+            && line.gvk.group == OLM_GROUP
             && &line.name == name
             && line.namespaces.len() == 1
             && line.namespaces.contains(namespace)

@@ -62,7 +62,7 @@ pub(super) async fn wait_for_crds(api: &Api) -> Result<(), CliError> {
     let mut waiting: BTreeSet<String> = page
         .objects
         .iter()
-        .filter(|crd| CustomResourceDefinition::new(crd).group() == kinds::OLM && !established(crd))
+        .filter(|crd| CustomResourceDefinition::new(crd).group() == kinds::OLM_GROUP && !established(crd))
         .map(|crd| object::name(crd).to_owned())
         .collect();
     let events = api.watch(&query, &page.resource_version).await.map_err(cannot("watch"))?;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use olm_core::api::kinds::OLM as GROUP;
+use olm_core::api::kinds::OLM_GROUP;
 use olm_core::api::labels;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::plan::{Key, Reason, Severity};
@@ -179,7 +179,7 @@ fn other(change: &WatchEvent) -> Option<Actor> {
     if is_collected {
         return Some(Actor::Kubernetes);
     }
-    if object::gvk(object).group == GROUP {
+    if object::gvk(object).group == OLM_GROUP {
         // Only controllers create copies.
         return object::label(object, labels::COPIED_FROM).is_none().then_some(Actor::User);
     }

@@ -281,11 +281,11 @@ forms! {
         /// The bundles that are installed, including dependencies; absent if the resolution fails.
         bundles: Option<Vec<ChosenBundle>>,
         /// Problems that do not prevent the resolution, for example catalogs that cannot be read.
-        warnings: Option<Vec<Said>>,
+        warnings: Option<Vec<Statement>>,
         /// OLM's own message about the failure.
         message: Option<String>,
         /// The requirements that contradict each other, as a derivation.
-        because: Option<Vec<Said>>,
+        because: Option<Vec<Statement>>,
         /// Bundles that cannot be installed, with the reasons.
         excluded: Option<Vec<ExcludedBundle>>,
         /// Changes with which the resolution would succeed: the field `repair` contains the kind, the other fields depend on it.
@@ -297,7 +297,7 @@ forms! {
         /// The installed ClusterServiceVersion that it replaces; empty if none.
         replaces: String,
         /// What requires the bundle.
-        because: Vec<Said>,
+        because: Vec<Statement>,
         /// Bundles that would satisfy the same requirement and were not chosen.
         passed_over: Vec<ExcludedBundle>,
     }
@@ -305,7 +305,7 @@ forms! {
     ExcludedBundle {
         #[schemars(flatten)] bundle: BundleName,
         /// Why the bundle is not installed.
-        because: Said,
+        because: Statement,
     }
     /// A bundle and the catalog that contains it.
     BundleName {
@@ -323,7 +323,7 @@ forms! {
         catalog_namespace: String,
     }
     /// A reason as a code and as text.
-    Said {
+    Statement {
         /// The code of the reason, for programs.
         reason: String,
         /// The reason as a sentence without a full stop.

@@ -1,7 +1,7 @@
 //! Documents about OLM, operators and InstallPlans: version, status, operator list and install-plan.
 
 use olm_core::explain::Explanation;
-use olm_shell::installplan::policy::Tried;
+use olm_shell::installplan::policy::PolicyResult;
 use serde_json::{Map, Value};
 
 use super::shared::Metadata;
@@ -11,7 +11,7 @@ forms! {
     InstallPlanExplanation {
         #[schemars(flatten)] explanation: Explanation,
         /// The results of the policies given with --if.
-        policies: Option<Vec<Tried>>,
+        policies: Option<Vec<PolicyResult>>,
     }
     /// The states of InstallPlans: install-plan list.
     InstallPlanList {

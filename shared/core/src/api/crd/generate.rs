@@ -14,7 +14,7 @@ use super::types::operator::Operator;
 use super::types::operator_condition::{OperatorCondition, OperatorConditionV1};
 use super::types::operator_group::{OperatorGroup, OperatorGroupV1Alpha2};
 use super::types::subscription::Subscription;
-use crate::api::kinds::OLM as GROUP;
+use crate::api::kinds::OLM_GROUP;
 
 /// Returns all eight, by kind, generated from the types. They are stored in `crds.json`, which [`all`](super::all) reads.
 pub fn generate() -> Vec<Value> {
@@ -171,9 +171,9 @@ impl Definition {
         json!({
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("{}.{GROUP}", self.plural)},
+            "metadata": {"name": format!("{}.{OLM_GROUP}", self.plural)},
             "spec": {
-                "group": GROUP,
+                "group": OLM_GROUP,
                 "names": names,
                 "scope": if self.namespaced { "Namespaced" } else { "Cluster" },
                 "versions": self.versions.iter().map(Version::json).collect::<Vec<_>>(),

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Number, Value, json};
 
 use self::table::{Field, Kind};
-use super::kinds::OLM as GROUP;
+use super::kinds::OLM_GROUP;
 use super::{object, quantity};
 use crate::go_format;
 
@@ -54,7 +54,7 @@ impl GoType {
     pub fn from_object(object: &Value) -> Option<Self> {
         let gvk = object::gvk(object);
         let known = match gvk.group.as_str() {
-            GROUP => true,
+            OLM_GROUP => true,
             group => gvk.version == "v1" && KUBERNETES.contains(&group),
         };
         if known { Self::named(&gvk.kind) } else { None }

@@ -12,7 +12,7 @@ use super::account::Destination;
 use super::serving::Serving;
 use super::workloads::Workloads;
 use super::{Manifest, Work};
-use crate::api::kinds::RBAC;
+use crate::api::kinds::RBAC_GROUP;
 use crate::api::label_selector::LabelSelector;
 use crate::api::object::{self, at, list, text};
 use crate::finding::Finding;
@@ -57,7 +57,7 @@ pub(super) fn project<'a>(work: &mut Work<'a>, workloads: &Workloads, serving: &
     let bindings: Vec<_> = [("RoleBinding", false), ("ClusterRoleBinding", true)]
         .into_iter()
         .flat_map(|(kind, is_cluster)| {
-            work.of_kind(RBAC, kind).map(move |(number, manifest)| (number, manifest, is_cluster))
+            work.of_kind(RBAC_GROUP, kind).map(move |(number, manifest)| (number, manifest, is_cluster))
         })
         .collect();
     // What was granted: each role once to an account, and its rules once in the result.
@@ -174,7 +174,7 @@ fn rules_of<'a>(
         work.report(binding.number, &["metadata", "namespace"], finding);
         return None;
     }
-    let role = work.of_kind(RBAC, if kind == "Role" { "Role" } else { "ClusterRole" }).find(|(_, role)| {
+    let role = work.of_kind(RBAC_GROUP, if kind == "Role" { "Role" } else { "ClusterRole" }).find(|(_, role)| {
         object::name(&role.object) == name
             && (kind == "ClusterRole" || workloads.is_home(object::namespace(&role.object)))
             && (kind == "ClusterRole"
@@ -243,7 +243,7 @@ fn aggregated_roles<'a>(work: &mut Work<'a>, number: usize, rule: &Value) -> Vec
     for (n, selector) in list(rule, &["clusterRoleSelectors"]).iter().enumerate() {
         match LabelSelector::read(selector) {
             Ok(selector) => {
-                let roles = work.of_kind(RBAC, "ClusterRole");
+                let roles = work.of_kind(RBAC_GROUP, "ClusterRole");
                 selected.extend(roles.filter(|(other, role)| *other != number && selector.selects(&role.object)));
             }
             Err(problem) => {
@@ -280,14 +280,14 @@ fn keep_other_roles(work: &mut Work<'_>, workloads: &Workloads) {
     };
     let bound_elsewhere: BTreeSet<(&str, &str)> = ["RoleBinding", "ClusterRoleBinding"]
         .into_iter()
-        .flat_map(|kind| work.of_kind(RBAC, kind))
+        .flat_map(|kind| work.of_kind(RBAC_GROUP, kind))
         .filter(|(_, binding)| {
             list(&binding.object, &["subjects"]).iter().any(|subject| !workloads.is_account(subject))
         })
         .map(|(_, binding)| (text(&binding.object, &["roleRef", "kind"]), text(&binding.object, &["roleRef", "name"])))
         .collect();
     for kind in ["Role", "ClusterRole"] {
-        for (number, role) in work.of_kind(RBAC, kind) {
+        for (number, role) in work.of_kind(RBAC_GROUP, kind) {
             let is_bound_elsewhere = bound_elsewhere.contains(&(kind, object::name(&role.object)));
             if !work.destinations[number].is_empty() && (is_aggregated(&role.object) || is_bound_elsewhere) {
                 work.record(number, Destination::Bundle);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::account::Destination;
 use super::{Manifest, Work, metadata};
-use crate::api::kinds::RBAC;
+use crate::api::kinds::RBAC_GROUP;
 use crate::api::object::{self, at, text};
 use crate::finding::Finding;
 
@@ -151,11 +151,11 @@ fn refuse_several_namespaces(work: &mut Work<'_>, workloads: &Workloads) {
     let Some(first) = workloads.all.first().filter(|_| workloads.namespace.is_empty()) else { return };
     let of_accounts = ["RoleBinding", "ClusterRoleBinding"]
         .into_iter()
-        .flat_map(|kind| work.of_kind(RBAC, kind))
+        .flat_map(|kind| work.of_kind(RBAC_GROUP, kind))
         .flat_map(|(_, binding)| object::list(&binding.object, &["subjects"]))
         .filter(|subject| workloads.is_account(subject))
         .map(|subject| text(subject, &["namespace"]));
-    let permissions = ["Role", "RoleBinding"].into_iter().flat_map(|kind| work.of_kind(RBAC, kind));
+    let permissions = ["Role", "RoleBinding"].into_iter().flat_map(|kind| work.of_kind(RBAC_GROUP, kind));
     let of_objects =
         permissions.chain(work.of_kind("", "ServiceAccount")).map(|(_, manifest)| object::namespace(&manifest.object));
     let namespaces: BTreeSet<&str> = of_accounts.chain(of_objects).filter(|namespace| !namespace.is_empty()).collect();

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::{Channel as OfChannel, Entry as OfEntry, Package as OfPackage, Property, Snapshot};
-use super::{Bundle, Change, Channel, Entry, Field, Package};
+use super::super::{Channel, Entry, Package, Property, Snapshot};
+use super::{BundleChange, Change, ChannelChange, EntryChange, Field, PackageChange};
 use crate::api::hash;
 
 /// Compares the packages of both snapshots.
-pub(super) fn packages(old: &Snapshot, new: &Snapshot) -> Vec<Package> {
+pub(super) fn packages(old: &Snapshot, new: &Snapshot) -> Vec<PackageChange> {
     let both =
         both(old.packages().iter().map(|(n, p)| (n.as_str(), p)), new.packages().iter().map(|(n, p)| (n.as_str(), p)));
-    let compare = |(name, pair): (&str, Pair<'_, OfPackage>)| {
+    let compare = |(name, pair): (&str, Pair<'_, Package>)| {
         let fields = fields([
             one("defaultChannel", pair.map(|p| Some(p.default_channel.as_str()))),
             one("deprecation", pair.map(|p| p.deprecation.as_deref())),
@@ -19,7 +19,7 @@ pub(super) fn packages(old: &Snapshot, new: &Snapshot) -> Vec<Package> {
         let bundles = bundles(old, new, name, pair);
         let is_same = fields.is_empty() && channels.is_empty() && bundles.is_empty();
         let change = pair.change(is_same)?;
-        Some(Package { name: name.to_owned(), change, fields, channels, bundles })
+        Some(PackageChange { name: name.to_owned(), change, fields, channels, bundles })
     };
     both.into_iter().filter_map(compare).collect()
 }
@@ -64,45 +64,45 @@ fn both<'a, T>(
     both
 }
 
-fn channels(package: Pair<'_, OfPackage>) -> Vec<Channel> {
+fn channels(package: Pair<'_, Package>) -> Vec<ChannelChange> {
     let [old, new] = [package.old, package.new]
         .map(|p| p.into_iter().flat_map(|p| &p.channels).map(|channel| (channel.name.as_str(), channel)));
     let both = both(old, new);
-    let compare = |(name, pair): (&str, Pair<'_, OfChannel>)| {
+    let compare = |(name, pair): (&str, Pair<'_, Channel>)| {
         let fields = fields([
             one("head", pair.map(|c| Some(c.head.as_str()))),
             one("deprecation", pair.map(|c| c.deprecation.as_deref())),
         ]);
         let entries = entries(pair);
         let change = pair.change(fields.is_empty() && entries.is_empty())?;
-        Some(Channel { name: name.to_owned(), change, fields, entries })
+        Some(ChannelChange { name: name.to_owned(), change, fields, entries })
     };
     both.into_iter().filter_map(compare).collect()
 }
 
-fn entries(channel: Pair<'_, OfChannel>) -> Vec<Entry> {
+fn entries(channel: Pair<'_, Channel>) -> Vec<EntryChange> {
     let [old, new] = [channel.old, channel.new]
         .map(|c| c.into_iter().flat_map(|c| &c.entries).map(|entry| (entry.name.as_str(), entry)));
     let both = both(old, new);
-    let compare = |(name, pair): (&str, Pair<'_, OfEntry>)| {
-        let skips = |entry: Option<&OfEntry>| entry.map(|e| e.skips.clone()).unwrap_or_default();
+    let compare = |(name, pair): (&str, Pair<'_, Entry>)| {
+        let skips = |entry: Option<&Entry>| entry.map(|e| e.skips.clone()).unwrap_or_default();
         let fields = fields([
             one("replaces", pair.map(|e| e.replaces.as_deref())),
             many("skips", skips(pair.old), skips(pair.new)),
             one("skipRange", pair.map(|e| e.skip_range.as_deref())),
         ]);
         let change = pair.change(fields.is_empty())?;
-        Some(Entry { name: name.to_owned(), change, fields })
+        Some(EntryChange { name: name.to_owned(), change, fields })
     };
     both.into_iter().filter_map(compare).collect()
 }
 
 /// Compares bundles; a bundle is the same in each channel.
-fn bundles(old: &Snapshot, new: &Snapshot, package: &str, pair: Pair<'_, OfPackage>) -> Vec<Bundle> {
+fn bundles(old: &Snapshot, new: &Snapshot, package: &str, pair: Pair<'_, Package>) -> Vec<BundleChange> {
     let [from, to] = [pair.old, pair.new]
-        .map(|p| p.into_iter().flat_map(OfPackage::entries).map(|entry| (entry.name.as_str(), entry)));
+        .map(|p| p.into_iter().flat_map(Package::entries).map(|entry| (entry.name.as_str(), entry)));
     let both = both(from, to);
-    let compare = |(name, pair): (&str, Pair<'_, OfEntry>)| {
+    let compare = |(name, pair): (&str, Pair<'_, Entry>)| {
         let [properties, dependencies] = [
             ("properties", pair.map(|e| Some(&e.bundle_properties[..]))),
             ("dependencies", pair.map(|e| Some(&e.dependencies[..]))),
@@ -112,7 +112,7 @@ fn bundles(old: &Snapshot, new: &Snapshot, package: &str, pair: Pair<'_, OfPacka
                 |list: Option<&[Property]>| if old == new { Vec::new() } else { describe(list.unwrap_or_default()) };
             many(field, described(old), described(new))
         });
-        let image = |e: &'_ OfEntry| Some(e.bundle_path.clone()).filter(|image| !image.is_empty());
+        let image = |e: &'_ Entry| Some(e.bundle_path.clone()).filter(|image| !image.is_empty());
         let are_inline = pair.map(|e| image(e).is_none().then_some(())) == [Some(()), Some(())];
         let objects_differ = are_inline && !old.has_same_objects(new, package, name);
         let objects = |which: &str| if objects_differ { vec![which.to_owned()] } else { Vec::new() };
@@ -130,7 +130,7 @@ fn bundles(old: &Snapshot, new: &Snapshot, package: &str, pair: Pair<'_, OfPacka
         ]);
         let change = pair.change(fields.is_empty())?;
         let version = pair.new.or(pair.old).map(|e| e.version_text.clone()).unwrap_or_default();
-        Some(Bundle { name: name.to_owned(), version, change, fields })
+        Some(BundleChange { name: name.to_owned(), version, change, fields })
     };
     both.into_iter().filter_map(compare).collect()
 }

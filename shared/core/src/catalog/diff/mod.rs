@@ -24,7 +24,7 @@ use crate::version::Version;
 #[serde(rename_all = "camelCase")]
 pub struct Diff {
     /// Packages that differ, by name.
-    pub packages: Vec<Package>,
+    pub packages: Vec<PackageChange>,
     /// Versions that lose their update path to the head.
     pub stranded: Vec<Stranded>,
 }
@@ -44,7 +44,7 @@ pub enum Change {
 /// A package that differs. All channels and bundles of an added or removed package are added or removed as well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Package {
+pub struct PackageChange {
     /// Name.
     pub name: String,
     /// The kind of change.
@@ -52,15 +52,15 @@ pub struct Package {
     /// `defaultChannel`, `deprecation`
     pub fields: Vec<Field>,
     /// Its channels that differ, by name.
-    pub channels: Vec<Channel>,
+    pub channels: Vec<ChannelChange>,
     /// Its bundles that differ, by name.
-    pub bundles: Vec<Bundle>,
+    pub bundles: Vec<BundleChange>,
 }
 
 /// A channel that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Channel {
+pub struct ChannelChange {
     /// Name.
     pub name: String,
     /// The kind of change.
@@ -68,13 +68,13 @@ pub struct Channel {
     /// `head`, `deprecation`
     pub fields: Vec<Field>,
     /// Its entries that differ, by name.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<EntryChange>,
 }
 
 /// An entry of a channel that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Entry {
+pub struct EntryChange {
     /// Name of the bundle.
     pub name: String,
     /// The kind of change.
@@ -86,7 +86,7 @@ pub struct Entry {
 /// A bundle that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Bundle {
+pub struct BundleChange {
     /// Name.
     pub name: String,
     /// Version; that of the new catalog if it contains the bundle.

@@ -1,7 +1,7 @@
 use super::super::Builder;
 use super::super::graph::tests_channel as channel;
 use super::*;
-use crate::catalog::snapshot::{BundleMessage, Channel as OfChannel, Package as OfPackage};
+use crate::catalog::snapshot::{BundleMessage, Channel, Package};
 
 type Row = (&'static str, &'static str, &'static [&'static str], &'static str);
 
@@ -9,12 +9,12 @@ type Row = (&'static str, &'static str, &'static [&'static str], &'static str);
 fn roses(channels: &[(&str, &[Row])], image: &str) -> Snapshot {
     let mut builder = Builder::default();
     let head = |rows: &[Row]| rows.first().map_or("", |(name, ..)| name).to_owned();
-    builder.package(OfPackage {
+    builder.package(Package {
         name: "rose".to_owned(),
         default_channel: channels.first().map_or("", |(name, _)| name).to_owned(),
         channels: channels
             .iter()
-            .map(|(name, rows)| OfChannel { name: (*name).to_owned(), head: head(rows), ..OfChannel::default() })
+            .map(|(name, rows)| Channel { name: (*name).to_owned(), head: head(rows), ..Channel::default() })
             .collect(),
         deprecation: None,
     });
@@ -151,8 +151,8 @@ fn long_properties_are_reported_by_size() {
     use crate::bundle::Property;
     let catalog = |version: &str, description: &str| {
         let mut builder = Builder::default();
-        let channels = vec![OfChannel { name: "c".to_owned(), ..OfChannel::default() }];
-        builder.package(OfPackage { name: "rose".to_owned(), channels, ..OfPackage::default() });
+        let channels = vec![Channel { name: "c".to_owned(), ..Channel::default() }];
+        builder.package(Package { name: "rose".to_owned(), channels, ..Package::default() });
         builder.bundle(BundleMessage {
             csv_name: "rose".to_owned(),
             package: "rose".to_owned(),

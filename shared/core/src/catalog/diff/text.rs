@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Bundle, Change, Channel, Diff, Entry, Field, Package, Stranded};
+use super::{BundleChange, Change, ChannelChange, Diff, EntryChange, Field, PackageChange, Stranded};
 
 /// Maximum number of names that are listed for one cause.
 const NAMED: usize = 6;
@@ -61,8 +61,8 @@ fn sign(change: Change) -> char {
     }
 }
 
-fn one_package(f: &mut fmt::Formatter<'_>, package: &Package) -> fmt::Result {
-    let Package { name, change, fields, channels, bundles } = package;
+fn one_package(f: &mut fmt::Formatter<'_>, package: &PackageChange) -> fmt::Result {
+    let PackageChange { name, change, fields, channels, bundles } = package;
     if *change != Change::Changed {
         let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
         let counts = format!("{}, {}", count(channels.len(), "channel"), count(bundles.len(), "bundle"));
@@ -70,17 +70,17 @@ fn one_package(f: &mut fmt::Formatter<'_>, package: &Package) -> fmt::Result {
     }
     writeln!(f, "~ package {name}")?;
     fields.iter().try_for_each(|field| one_field(f, 1, field))?;
-    for Channel { name, change, fields, entries } in channels {
+    for ChannelChange { name, change, fields, entries } in channels {
         writeln!(f, "  {} channel {name}", sign(*change))?;
         fields.iter().try_for_each(|field| one_field(f, 2, field))?;
-        for Entry { name, change, fields } in entries {
+        for EntryChange { name, change, fields } in entries {
             writeln!(f, "    {} {name}", sign(*change))?;
             // The edges of a removed entry are irrelevant.
             let shown = fields.iter().filter(|_| *change != Change::Removed);
             shown.clone().try_for_each(|field| one_field(f, 3, field))?;
         }
     }
-    for Bundle { name, version: _, change, fields } in bundles {
+    for BundleChange { name, version: _, change, fields } in bundles {
         writeln!(f, "  {} bundle {name}", sign(*change))?;
         let shown = fields.iter().filter(|_| *change == Change::Changed);
         shown.clone().try_for_each(|field| one_field(f, 2, field))?;

@@ -48,9 +48,9 @@ impl Text<'_, '_> {
     }
 
     /// Returns the annotation of a version.
-    fn said(&self, row: &Row) -> String {
+    fn label(&self, row: &Row) -> String {
         let node = self.node(row);
-        let mut said = Vec::new();
+        let mut parts = Vec::new();
         match (node.next, row.above) {
             (Some((next, by)), above) => {
                 let by = match (by, self.graph.nodes()[next].entry.and_then(|e| e.skip_range.as_deref())) {
@@ -58,33 +58,33 @@ impl Text<'_, '_> {
                     (Update::Skips, _) => "skipped".to_owned(),
                     (Update::SkipRange, range) => format!("in skipRange {}", range.unwrap_or_default()),
                 };
-                said.push(match above {
+                parts.push(match above {
                     Some(_) => by,
                     None => format!("{by} by {}", self.graph.nodes()[next].name),
                 });
             }
             (None, _) if node.name == self.graph.head() && self.graph.problem().is_none() => {
-                said.push("head".to_owned());
+                parts.push("head".to_owned());
             }
             (None, _) if self.graph.problem().is_some() => {}
             (None, _) => {
                 if let End::Stuck { because, .. } = self.graph.walk(node.point()).end {
-                    said.push(format!("no update: {because}"));
+                    parts.push(format!("no update: {because}"));
                 }
             }
         }
         match (node.entry, node.skipped_by) {
-            (None, _) => said.push("not in the channel".to_owned()),
+            (None, _) => parts.push("not in the channel".to_owned()),
             // The update already reports that the entry is skipped.
             (Some(_), Some(by)) if node.next.is_some_and(|(_, by)| by != Update::Skips) => {
-                said.push(format!("never chosen, as {by} skips it"));
+                parts.push(format!("never chosen, as {by} skips it"));
             }
             (Some(_), _) => {}
         }
         if node.entry.is_some_and(|e| e.deprecation.is_some()) {
-            said.push("deprecated".to_owned());
+            parts.push("deprecated".to_owned());
         }
-        said.join(", ")
+        parts.join(", ")
     }
 
     fn row(&self, f: &mut fmt::Formatter<'_>, row: &Row, width: usize) -> fmt::Result {
@@ -93,7 +93,7 @@ impl Text<'_, '_> {
         let name = format!("{}{dot} {}", lines(row, "├─"), one_line(node.name));
         let version = node.entry.map_or("", |e| &e.version_text);
         let version = if node.name.contains(version) { String::new() } else { format!("{version}, ") };
-        writeln!(f, "{}", one_line(format!("{name:width$}   {version}{}", self.said(row)).trim_end()))
+        writeln!(f, "{}", one_line(format!("{name:width$}   {version}{}", self.label(row)).trim_end()))
     }
 }
 

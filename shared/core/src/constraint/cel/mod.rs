@@ -56,7 +56,7 @@ const LONGEST_COMPLAINT: usize = 300;
 /// Why a rule was rejected or could not be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Error(String);
+pub struct CelError(String);
 
 /// A compiled rule.
 #[derive(Clone)]
@@ -81,12 +81,12 @@ impl Parsed {
         Self { expression, patterns, work: work.saturating_add(READING * text.len() as u64) }
     }
 
-    fn execute(&self, mut context: Context<'_, '_>) -> Result<bool, Error> {
+    fn execute(&self, mut context: Context<'_, '_>) -> Result<bool, CelError> {
         self.patterns.declare(&mut context)?;
         match with_stack(|| context.resolve(&self.expression)) {
             Ok(cel::Value::Bool(holds)) => Ok(holds),
-            Ok(_) => Err(Error(words::NO_SUCH_OVERLOAD.to_owned())),
-            Err(error) => Err(Error(words::of_error(&error))),
+            Ok(_) => Err(CelError(words::NO_SUCH_OVERLOAD.to_owned())),
+            Err(error) => Err(CelError(words::of_error(&error))),
         }
     }
 }
@@ -102,12 +102,12 @@ impl Rule {
     ///
     /// # Errors
     /// The rule is too large, does not parse, uses unknown names or wrong types, or is not of type bool.
-    pub fn compile(text: &str) -> Result<Self, Error> {
+    pub fn compile(text: &str) -> Result<Self, CelError> {
         with_stack(|| {
             let program = parse(text)?;
-            let found = check::check(&program).map_err(|complaints| Error(describe(text, complaints)))?;
+            let found = check::check(&program).map_err(|complaints| CelError(describe(text, complaints)))?;
             if found != check::Type::Bool {
-                return Err(Error("cel expressions must have type Bool".to_owned()));
+                return Err(CelError("cel expressions must have type Bool".to_owned()));
             }
             Ok(Self { text: text.to_owned(), parsed: Arc::new(Parsed::new(text, &program)) })
         })
@@ -127,17 +127,17 @@ impl Rule {
     ///
     /// # Errors
     /// Evaluation fails, or would exceed the limits of cost or work.
-    pub fn evaluate(&self, properties: &[Property]) -> Result<bool, Error> {
+    pub fn evaluate(&self, properties: &[Property]) -> Result<bool, CelError> {
         self.evaluate_within(properties, &Work::default())
     }
 
     /// Like [`Self::evaluate`], within a work budget.
-    pub(super) fn evaluate_within(&self, properties: &[Property], work: &Work) -> Result<bool, Error> {
+    pub(super) fn evaluate_within(&self, properties: &[Property], work: &Work) -> Result<bool, CelError> {
         let Parsed { expression, patterns, .. } = &*self.parsed;
         let cost = with_stack(|| cost::total(expression, patterns, properties));
         // Estimating the cost of an expensive rule costs as well.
         if !work.spend(if cost > cost::LIMIT { ESTIMATING } else { cost }) {
-            return Err(Error(Work::SPENT.to_owned()));
+            return Err(CelError(Work::SPENT.to_owned()));
         }
         bound(cost)?;
         let list = properties.iter().map(|p| {
@@ -146,7 +146,7 @@ impl Rule {
         });
         let mut context = Context::default();
         context.add_variable_from_value("properties", cel::Value::List(Arc::new(list.collect())));
-        context.add_function("semver_compare", semver_compare).map_err(|e| Error(e.to_string()))?;
+        context.add_function("semver_compare", semver_compare).map_err(|e| CelError(e.to_string()))?;
         self.parsed.execute(context)
     }
 }
@@ -156,19 +156,19 @@ fn with_stack<R>(work: impl FnOnce() -> R) -> R {
     stacker::maybe_grow(STACK, STACK, work)
 }
 
-fn parse(text: &str) -> Result<Program, Error> {
+fn parse(text: &str) -> Result<Program, CelError> {
     limit(text)?;
     Program::compile(text).map_err(|errors| syntax_errors(text, &errors))
 }
 
-fn bound(cost: u64) -> Result<(), Error> {
-    if cost > cost::LIMIT { Err(Error("the rule needs too much work".to_owned())) } else { Ok(()) }
+fn bound(cost: u64) -> Result<(), CelError> {
+    if cost > cost::LIMIT { Err(CelError("the rule needs too much work".to_owned())) } else { Ok(()) }
 }
 
 /// Limits the work of the parser and the depth of its result.
-fn limit(text: &str) -> Result<(), Error> {
+fn limit(text: &str) -> Result<(), CelError> {
     if text.len() > MAX_LENGTH {
-        return Err(Error(format!("a rule of {} bytes is too long: the limit is {MAX_LENGTH}", text.len())));
+        return Err(CelError(format!("a rule of {} bytes is too long: the limit is {MAX_LENGTH}", text.len())));
     }
     // The content of strings and comments counts as well, which does not affect realistic rules.
     let (mut operators, mut depth, mut deepest) = (0, 0_usize, 0);
@@ -184,7 +184,7 @@ fn limit(text: &str) -> Result<(), Error> {
     // The operator `in`.
     operators += text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| *word == "in").count();
     if operators > MAX_OPERATORS || deepest > MAX_BRACKETS {
-        return Err(Error(format!(
+        return Err(CelError(format!(
             "the rule is too complex: it may have {MAX_OPERATORS} operators and {MAX_BRACKETS} levels of brackets"
         )));
     }
@@ -216,12 +216,12 @@ fn semver_compare(a: cel::Value, b: cel::Value) -> Result<i64, ExecutionError> {
     Ok(version::compare(&read(&a)?, &read(&b)?) as i64)
 }
 
-fn syntax_errors(text: &str, errors: &cel::ParseErrors) -> Error {
+fn syntax_errors(text: &str, errors: &cel::ParseErrors) -> CelError {
     let complaints = errors.errors.iter().map(|e| {
         let at = |n: isize| usize::try_from(n).unwrap_or_default();
         ((at(e.pos.0), at(e.pos.1)), e.msg.clone())
     });
-    Error(describe(text, complaints.collect()))
+    CelError(describe(text, complaints.collect()))
 }
 
 /// Renders errors with the lines that they are about. A position is a line and a column, both starting at 1. Only the first

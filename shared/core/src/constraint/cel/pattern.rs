@@ -73,10 +73,10 @@ impl Patterns {
     }
 
     /// Declares the replacement function.
-    pub(super) fn declare(&self, context: &mut Context<'_, '_>) -> Result<(), super::Error> {
+    pub(super) fn declare(&self, context: &mut Context<'_, '_>) -> Result<(), super::CelError> {
         let patterns = self.clone();
         let matches = move |This(text): This<Value>, pattern: Value| patterns.is_match(&text, &pattern);
-        context.add_function(MATCHES, matches).map_err(|e| super::Error(e.to_string()))
+        context.add_function(MATCHES, matches).map_err(|e| super::CelError(e.to_string()))
     }
 
     fn is_match(&self, text: &Value, pattern: &Value) -> Result<bool, ExecutionError> {

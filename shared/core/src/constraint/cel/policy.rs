@@ -12,7 +12,7 @@ use cel::{Context, ExecutionError};
 use serde_json::Value;
 
 use super::check::{self, Type};
-use super::{Error, Parsed, bound, cost, describe, parse, with_stack};
+use super::{CelError, Parsed, bound, cost, describe, parse, with_stack};
 use crate::version::{self, Version};
 
 /// A compiled rule about a document.
@@ -34,17 +34,17 @@ impl Policy {
     ///
     /// # Errors
     /// The rule is too large, does not parse, uses unknown fields or wrong types, or is not of type bool. The message shows the position.
-    pub fn compile(text: &str, example: &Value) -> Result<Self, Error> {
+    pub fn compile(text: &str, example: &Value) -> Result<Self, CelError> {
         Self::over(text, example.as_object().into_iter().flatten().map(|(field, _)| field.clone()).collect())
     }
 
-    fn over(text: &str, fields: Vec<String>) -> Result<Self, Error> {
+    fn over(text: &str, fields: Vec<String>) -> Result<Self, CelError> {
         with_stack(|| {
             let program = parse(text)?;
             let found =
-                check::check_policy(&program, &fields).map_err(|complaints| Error(describe(text, complaints)))?;
+                check::check_policy(&program, &fields).map_err(|complaints| CelError(describe(text, complaints)))?;
             if !matches!(found, Type::Bool | Type::Dyn) {
-                return Err(Error(format!("a policy must be of type bool, and this one is of type {found}")));
+                return Err(CelError(format!("a policy must be of type bool, and this one is of type {found}")));
             }
             Ok(Self { text: text.to_owned(), parsed: Arc::new(Parsed::new(text, &program)), fields })
         })
@@ -60,11 +60,11 @@ impl Policy {
     ///
     /// # Errors
     /// The rule cannot be evaluated.
-    pub fn failing(&self, document: &Value) -> Result<Option<String>, Error> {
+    pub fn failing(&self, document: &Value) -> Result<Option<String>, CelError> {
         if self.holds(document)? {
             return Ok(None);
         }
-        let parts: Result<Vec<Self>, Error> =
+        let parts: Result<Vec<Self>, CelError> =
             conjuncts(&self.text).into_iter().map(|part| Self::over(part, self.fields.clone())).collect();
         // An operand that is not a valid rule by itself is not reported separately.
         let parts = parts.unwrap_or_default();
@@ -76,7 +76,7 @@ impl Policy {
     ///
     /// # Errors
     /// Evaluation fails, would exceed the limit of cost, or does not result in a bool.
-    pub fn holds(&self, document: &Value) -> Result<bool, Error> {
+    pub fn holds(&self, document: &Value) -> Result<bool, CelError> {
         let null = Value::Null;
         let fields = || self.fields.iter().map(|name| (name.as_str(), document.get(name).unwrap_or(&null)));
         let Parsed { expression, patterns, .. } = &*self.parsed;
@@ -104,7 +104,7 @@ impl Policy {
                 let more = |This(a): This<Arc<String>>, b: Arc<String>| Ok::<_, ExecutionError>(compare(&a, &b)? > 0);
                 context.add_function("isGreaterThan", more)
             });
-        declared.map_err(|e| Error(e.to_string()))?;
+        declared.map_err(|e| CelError(e.to_string()))?;
         self.parsed.execute(context)
     }
 }

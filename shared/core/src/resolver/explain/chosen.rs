@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::super::problem::About;
 use super::super::solve::Unsolved;
 use super::{
-    Context, Excluded, Explained, Formula, Offer, Rule, Said, Variable, Why, bundle, name, newest_first, solve, update,
+    Context, Excluded, Explained, Formula, Offer, Rule, Statement, Variable, Why, bundle, name, newest_first, solve,
+    update,
 };
 use crate::membership;
 
@@ -77,28 +78,28 @@ fn one<'i>(
     Explained { bundle: bundle(offer), replaces: offer.over.unwrap_or_default().to_owned(), because, passed_over }
 }
 
-fn reason(context: &Context<'_, '_>, about: &About, offer: &Offer<'_>) -> Said {
+fn reason(context: &Context<'_, '_>, about: &About, offer: &Offer<'_>) -> Statement {
     match about {
         About::Needs(subscription) => {
             let (who, wish) = (context.subscription(*subscription), context.wish(*subscription));
-            let wanted = context.wanted(*subscription);
+            let wanted = context.requested(*subscription);
             let current = context.inputs.installed.iter().find(|i| i.entry.name == wanted.installed_csv);
             let how = match current {
                 Some(current) => update(offer.entry, &current.entry),
                 None if wanted.starting_csv == offer.entry.name => "it is the startingCSV".to_owned(),
                 None => "it is the first installable bundle of its channel".to_owned(),
             };
-            Said::new(Why::Subscription, format!("{who} requires {wish}; {how}"))
+            Statement::new(Why::Subscription, format!("{who} requires {wish}; {how}"))
         }
         About::Requires(needy, what) => {
-            Said::new(Why::Requires, format!("{} requires an operator {what}", context.name(*needy)))
+            Statement::new(Why::Requires, format!("{} requires an operator {what}", context.name(*needy)))
         }
-        _ => Said::new(Why::Candidates, "it is required"),
+        _ => Statement::new(Why::Candidates, "it is required"),
     }
 }
 
 /// Returns why a preferred candidate was not chosen: what it would contradict.
-fn contradiction(context: &Context<'_, '_>, before: &[usize], better: usize) -> Said {
+fn contradiction(context: &Context<'_, '_>, before: &[usize], better: usize) -> Statement {
     let problem = context.problem;
     let mut rules = problem.rules.clone();
     let forced = |variable: usize, message: String| Rule { formula: Formula::Chosen(variable), message, weight: 0 };
@@ -108,23 +109,23 @@ fn contradiction(context: &Context<'_, '_>, before: &[usize], better: usize) -> 
         rules.push(forced(*chosen, format!("{} was chosen earlier", context.name(*chosen))));
     }
     match solve::solve(&rules, problem.variables.len()) {
-        Ok(_) | Err(Unsolved::GaveUp) => Said::new(Why::LessPreferred, "another choice has precedence"),
+        Ok(_) | Err(Unsolved::GaveUp) => Statement::new(Why::LessPreferred, "another choice has precedence"),
         Err(Unsolved::Contradiction(core)) => {
             if let Some(About::Deprecated(_)) =
                 core.iter().filter_map(|r| problem.about.get(*r)).find(|a| **a == About::Deprecated(better))
             {
-                return Said::new(Why::Deprecated, "it is deprecated by its own properties (olm.deprecated)");
+                return Statement::new(Why::Deprecated, "it is deprecated by its own properties (olm.deprecated)");
             }
             let said: BTreeSet<&str> =
                 core.iter().map(|r| rules[*r].message.as_str()).filter(|m| !m.is_empty()).collect();
             let said: Vec<&str> = said.into_iter().collect();
-            Said::new(Why::Contradiction, format!("it would contradict: {}", said.join("; ")))
+            Statement::new(Why::Contradiction, format!("it would contradict: {}", said.join("; ")))
         }
     }
 }
 
 /// Returns why another bundle of the same package, which is newer or of another catalog, was not chosen.
-fn not_taken<'i>(context: &Context<'_, 'i>, about: &About, chosen: &Offer<'i>, other: &Offer<'i>) -> Option<Said> {
+fn not_taken<'i>(context: &Context<'_, 'i>, about: &About, chosen: &Offer<'i>, other: &Offer<'i>) -> Option<Statement> {
     let prefers = |other: &Offer<'_>| {
         let entry = chosen.entry;
         let catalog = chosen.catalog.map_or_else(String::new, |c| format!("{}/{}", c.namespace, c.name));
@@ -150,7 +151,7 @@ fn not_taken<'i>(context: &Context<'_, 'i>, about: &About, chosen: &Offer<'i>, o
         } else {
             format!("{} has precedence", name(chosen))
         };
-        Said::new(Why::LessPreferred, why)
+        Statement::new(Why::LessPreferred, why)
     };
     match about {
         About::Needs(subscription) => {
@@ -173,7 +174,7 @@ fn not_taken<'i>(context: &Context<'_, 'i>, about: &About, chosen: &Offer<'i>, o
             }
             Some(
                 super::skipper(other)
-                    .unwrap_or_else(|| Said::new(Why::DoesNotMeet, format!("required is an operator {what}"))),
+                    .unwrap_or_else(|| Statement::new(Why::DoesNotMeet, format!("required is an operator {what}"))),
             )
         }
         _ => None,
@@ -181,7 +182,7 @@ fn not_taken<'i>(context: &Context<'_, 'i>, about: &About, chosen: &Offer<'i>, o
 }
 
 /// Reports chosen bundles whose install modes do not support the OperatorGroup.
-pub(super) fn warnings(context: &Context<'_, '_>, order: &[usize], targets: &str) -> Vec<Said> {
+pub(super) fn warnings(context: &Context<'_, '_>, order: &[usize], targets: &str) -> Vec<Statement> {
     let mut warnings = Vec::new();
     for variable in order {
         let Variable::Bundle(offer) = context.problem.variables[*variable] else { continue };
@@ -192,7 +193,7 @@ pub(super) fn warnings(context: &Context<'_, '_>, order: &[usize], targets: &str
         if let Err((_, message)) = membership::supports(&csv, context.inputs.namespace, targets) {
             let text =
                 format!("{} will fail with the OperatorGroup of {}: {message}", entry.name, context.inputs.namespace);
-            warnings.push(Said::new(Why::InstallModes, text));
+            warnings.push(Statement::new(Why::InstallModes, text));
         }
     }
     warnings

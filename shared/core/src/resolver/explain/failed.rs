@@ -6,7 +6,8 @@ use super::super::candidates::Lack;
 use super::super::problem::About;
 use super::super::unsatisfiable;
 use super::{
-    Context, Excluded, Explanation, Failure, Formula, Inputs, Offer, Said, Variable, Why, bundle, repair, shortened,
+    Context, Excluded, Explanation, Failure, Formula, Inputs, Offer, Statement, Variable, Why, bundle, repair,
+    shortened,
 };
 
 /// Maximum number of excluded bundles.
@@ -15,7 +16,7 @@ const TOLD: usize = 20;
 /// Explains a contradiction by its rules.
 pub(super) fn contradiction(context: &Context<'_, '_>, core: &[usize]) -> Explanation {
     let abouts: Vec<&About> = core.iter().map(|rule| &context.problem.about[*rule]).collect();
-    let mut because: Vec<Said> = core.iter().map(|rule| sentence(context, *rule)).collect();
+    let mut because: Vec<Statement> = core.iter().map(|rule| sentence(context, *rule)).collect();
     because.sort_by(|a, b| (a.reason, &a.text).cmp(&(b.reason, &b.text)));
     because.dedup();
     let mut excluded = Vec::new();
@@ -53,7 +54,7 @@ pub(super) fn contradiction(context: &Context<'_, '_>, core: &[usize]) -> Explan
 
 /// Explains what could not be read.
 pub(super) fn unreadable(inputs: &Inputs<'_>, failure: &Failure) -> Explanation {
-    let mut because: Vec<Said> = inputs
+    let mut because: Vec<Statement> = inputs
         .broken
         .iter()
         .map(|b| {
@@ -61,11 +62,11 @@ pub(super) fn unreadable(inputs: &Inputs<'_>, failure: &Failure) -> Explanation 
                 "catalog {}/{} cannot be used, which prevents every resolution: {}",
                 b.namespace, b.name, b.why
             );
-            Said::new(Why::BrokenCatalog, text)
+            Statement::new(Why::BrokenCatalog, text)
         })
         .collect();
     if because.is_empty() {
-        because.push(Said::new(Why::Unreadable, failure.to_string()));
+        because.push(Statement::new(Why::Unreadable, failure.to_string()));
     }
     let all = (0..inputs.subscriptions.len()).collect();
     Explanation::Failed {
@@ -77,7 +78,7 @@ pub(super) fn unreadable(inputs: &Inputs<'_>, failure: &Failure) -> Explanation 
 }
 
 /// Renders a rule.
-fn sentence(context: &Context<'_, '_>, rule: usize) -> Said {
+fn sentence(context: &Context<'_, '_>, rule: usize) -> Statement {
     let candidates = || match &context.problem.rules[rule].formula {
         Formula::OneOf(_, candidates) => candidates.clone(),
         Formula::AtMost(_, members) => members.clone(),
@@ -85,35 +86,35 @@ fn sentence(context: &Context<'_, '_>, rule: usize) -> Said {
     };
     match &context.problem.about[rule] {
         About::Subscription(s) => {
-            Said::new(Why::Subscription, format!("{} requires {}", context.subscription(*s), context.wish(*s)))
+            Statement::new(Why::Subscription, format!("{} requires {}", context.subscription(*s), context.wish(*s)))
         }
         About::Nothing(s, lack) => nothing(context, *s, *lack),
         About::Needs(s) => {
             let can = context.names(candidates(), "or");
-            Said::new(Why::Candidates, format!("{} can only be satisfied by {can}", context.subscription(*s)))
+            Statement::new(Why::Candidates, format!("{} can only be satisfied by {can}", context.subscription(*s)))
         }
         About::Unsubscribed(v) => {
             let text = format!("{} must stay, because no Subscription manages it", context.name(*v));
-            Said::new(Why::Unsubscribed, text)
+            Statement::new(Why::Unsubscribed, text)
         }
         About::Deprecated(v) => {
             let text = format!("{} is deprecated by its own properties (olm.deprecated)", context.name(*v));
-            Said::new(Why::Deprecated, text)
+            Statement::new(Why::Deprecated, text)
         }
         About::Requires(v, what) => {
             let providers = match candidates() {
                 none if none.is_empty() => "which no catalog offers".to_owned(),
                 some => format!("which only {} provides", context.names(some, "or")),
             };
-            Said::new(Why::Requires, format!("{} requires an operator {what}, {providers}", context.name(*v)))
+            Statement::new(Why::Requires, format!("{} requires an operator {what}, {providers}", context.name(*v)))
         }
         About::Replaces(a, b) => {
-            Said::new(Why::Replaces, format!("{} would replace {}", context.name(*a), context.name(*b)))
+            Statement::new(Why::Replaces, format!("{} would replace {}", context.name(*a), context.name(*b)))
         }
         About::OneProvider(api) => {
             let (kind, group, version) = (&api.kind, &api.group, &api.version);
             let members = context.names(candidates(), "and");
-            Said::new(
+            Statement::new(
                 Why::OneProvider,
                 format!(
                     "only one of {members} can be installed, because all of them provide {kind} ({group}/{version})"
@@ -122,7 +123,7 @@ fn sentence(context: &Context<'_, '_>, rule: usize) -> Said {
         }
         About::OnePackage(package) => {
             let members = context.names(candidates(), "and");
-            Said::new(
+            Statement::new(
                 Why::OnePackage,
                 format!("only one of {members} can be installed, because all of them belong to package {package}"),
             )
@@ -130,8 +131,8 @@ fn sentence(context: &Context<'_, '_>, rule: usize) -> Said {
     }
 }
 
-fn nothing(context: &Context<'_, '_>, subscription: usize, lack: Lack) -> Said {
-    let wanted = context.wanted(subscription);
+fn nothing(context: &Context<'_, '_>, subscription: usize, lack: Lack) -> Statement {
+    let wanted = context.requested(subscription);
     let catalog = format!("{}/{}", wanted.source_namespace, wanted.source);
     let mine = context.inputs.catalogs.iter().filter(|c| wanted.takes_from(c.name, c.namespace));
     let packages = mine.clone().flat_map(|c| c.snapshot.packages().keys());
@@ -143,16 +144,19 @@ fn nothing(context: &Context<'_, '_>, subscription: usize, lack: Lack) -> Said {
     match lack {
         Lack::Catalog => {
             let known = context.inputs.catalogs.iter().map(|c| format!("{}/{}", c.namespace, c.name)).collect();
-            Said::new(Why::NoCatalog, format!("catalog {catalog} does not exist or is empty{}", there(known)))
+            Statement::new(Why::NoCatalog, format!("catalog {catalog} does not exist or is empty{}", there(known)))
         }
         Lack::Package => {
             let similar = packages.filter(|p| repair::is_similar(p, wanted.package)).cloned().collect();
-            Said::new(Why::NoPackage, format!("catalog {catalog} has no package {}{}", wanted.package, there(similar)))
+            Statement::new(
+                Why::NoPackage,
+                format!("catalog {catalog} has no package {}{}", wanted.package, there(similar)),
+            )
         }
         Lack::Channel => {
             let known = package.into_iter().flat_map(|p| p.channels.iter().map(|c| c.name.clone())).collect();
             let text = format!("package {} has no channel {}{}", wanted.package, wanted.channel, there(known));
-            Said::new(Why::NoChannel, text)
+            Statement::new(Why::NoChannel, text)
         }
         Lack::StartingCsv => {
             let channel = package.and_then(|p| p.channel(wanted.channel));
@@ -164,17 +168,17 @@ fn nothing(context: &Context<'_, '_>, subscription: usize, lack: Lack) -> Said {
                 wanted.starting_csv,
                 there(known)
             );
-            Said::new(Why::NoStartingCsv, text)
+            Statement::new(Why::NoStartingCsv, text)
         }
         Lack::Candidates => {
-            Said::new(Why::Candidates, format!("no bundle satisfies {}", context.subscription(subscription)))
+            Statement::new(Why::Candidates, format!("no bundle satisfies {}", context.subscription(subscription)))
         }
     }
 }
 
 /// Lists bundles of the package of a Subscription that are not candidates.
 fn left_out(context: &Context<'_, '_>, subscription: usize, excluded: &mut Vec<Excluded>) {
-    for offer in context.of_package(context.wanted(subscription).package) {
+    for offer in context.of_package(context.requested(subscription).package) {
         if let Some(because) = context.exclusion(subscription, &offer) {
             excluded.push(Excluded { bundle: bundle(&offer), because });
         }
@@ -190,7 +194,7 @@ fn near_misses(context: &Context<'_, '_>, what: &str, excluded: &mut Vec<Exclude
     };
     for offer in context.of_package(package).into_iter().filter(|o| !is_candidate(o)) {
         let because = super::skipper(&offer)
-            .unwrap_or_else(|| Said::new(Why::DoesNotMeet, format!("required is an operator {what}")));
+            .unwrap_or_else(|| Statement::new(Why::DoesNotMeet, format!("required is an operator {what}")));
         excluded.push(Excluded { bundle: bundle(&offer), because });
     }
 }

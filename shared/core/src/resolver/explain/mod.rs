@@ -19,7 +19,7 @@ use super::candidates::Offer;
 use super::problem::{self, Problem, Variable};
 use super::rule::{Formula, Rule};
 use super::solve::{self, Unsolved};
-use super::{Failure, Inputs, Wanted};
+use super::{Failure, Inputs, RequestedSubscription};
 use crate::catalog::channel::{self, Update};
 use crate::catalog::{Entry, Package};
 
@@ -34,14 +34,14 @@ pub enum Explanation {
         /// The bundles chosen, by name, without those that are already installed.
         bundles: Vec<Explained>,
         /// Problems that the chosen bundles will have.
-        warnings: Vec<Said>,
+        warnings: Vec<Statement>,
     },
     /// No resolution exists.
     Failed {
         /// The message on the Subscriptions, in OLM's words.
         message: String,
         /// The derivation: these contradict each other.
-        because: Vec<Said>,
+        because: Vec<Statement>,
         /// Bundles that might have been chosen, and why they were excluded.
         excluded: Vec<Excluded>,
         /// Changes that make a resolution possible. Each was tried.
@@ -84,7 +84,7 @@ pub struct Explained {
     /// The installed ClusterServiceVersion that it replaces; empty when none.
     pub replaces: String,
     /// What requires it.
-    pub because: Vec<Said>,
+    pub because: Vec<Statement>,
     /// Bundles that were not chosen instead.
     pub passed_over: Vec<Excluded>,
 }
@@ -97,19 +97,19 @@ pub struct Excluded {
     #[serde(flatten)]
     pub bundle: Bundle,
     /// The reason.
-    pub because: Said,
+    pub because: Statement,
 }
 
 /// A machine-readable reason with its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Said {
+pub struct Statement {
     /// The kind of reason.
     pub reason: Why,
     /// A sentence without a full stop.
     pub text: String,
 }
 
-impl Said {
+impl Statement {
     fn new(reason: Why, text: impl Into<String>) -> Self {
         Self { reason, text: text.into() }
     }
@@ -197,13 +197,13 @@ struct Context<'e, 'i> {
 }
 
 impl<'i> Context<'_, 'i> {
-    fn wanted(&self, subscription: usize) -> &'i Wanted<'i> {
+    fn requested(&self, subscription: usize) -> &'i RequestedSubscription<'i> {
         &self.inputs.subscriptions[subscription]
     }
 
     /// Returns the Subscription for messages.
     fn subscription(&self, subscription: usize) -> String {
-        format!("Subscription {}/{}", self.inputs.namespace, self.wanted(subscription).name)
+        format!("Subscription {}/{}", self.inputs.namespace, self.requested(subscription).name)
     }
 
     /// Returns a variable for messages.
@@ -227,9 +227,10 @@ impl<'i> Context<'_, 'i> {
 
     /// Returns what a Subscription requires, in words.
     fn wish(&self, subscription: usize) -> String {
-        let Wanted { package, channel, source, source_namespace, starting_csv, .. } = *self.wanted(subscription);
+        let RequestedSubscription { package, channel, source, source_namespace, starting_csv, .. } =
+            *self.requested(subscription);
         let mut wish = format!("package {package}");
-        if let Some(range) = self.wanted(subscription).range {
+        if let Some(range) = self.requested(subscription).range {
             wish += &format!(" in version range {range}");
         }
         if !channel.is_empty() {
@@ -245,38 +246,41 @@ impl<'i> Context<'_, 'i> {
     }
 
     /// Returns why a bundle of its package is not a candidate of a Subscription; `None` when it is one.
-    fn exclusion(&self, subscription: usize, offer: &Offer<'i>) -> Option<Said> {
-        let wanted = self.wanted(subscription);
+    fn exclusion(&self, subscription: usize, offer: &Offer<'i>) -> Option<Statement> {
+        let wanted = self.requested(subscription);
         let entry = offer.entry;
         let catalog = offer.catalog?;
         let who = self.subscription(subscription);
         if !wanted.takes_from(catalog.name, catalog.namespace) {
             let text = format!("{who} is restricted to catalog {}/{}", wanted.source_namespace, wanted.source);
-            return Some(Said::new(Why::WrongCatalog, text));
+            return Some(Statement::new(Why::WrongCatalog, text));
         }
         if !wanted.channel.is_empty() && entry.channel != wanted.channel {
-            return Some(Said::new(Why::WrongChannel, format!("{who} is restricted to channel {}", wanted.channel)));
+            return Some(Statement::new(
+                Why::WrongChannel,
+                format!("{who} is restricted to channel {}", wanted.channel),
+            ));
         }
         if let Some(range) = wanted.range.filter(|r| !entry.version.as_ref().is_some_and(|v| r.contains(v))) {
-            return Some(Said::new(Why::WrongVersion, format!("the requested version range is {range}")));
+            return Some(Statement::new(Why::WrongVersion, format!("the requested version range is {range}")));
         }
         let installed = self.inputs.installed.iter().find(|i| i.entry.name == wanted.installed_csv);
         let Some(installed) = installed else {
             if !wanted.starting_csv.is_empty() && entry.name != wanted.starting_csv {
                 let text = format!("{who} starts with {} (spec.startingCSV)", wanted.starting_csv);
-                return Some(Said::new(Why::NotStartingCsv, text));
+                return Some(Statement::new(Why::NotStartingCsv, text));
             }
             return skipper(offer);
         };
         let current = &installed.entry;
         if wanted.busy {
             let text = format!("the upgrade to {} is still in progress", current.name);
-            return Some(Said::new(Why::Busy, text));
+            return Some(Statement::new(Why::Busy, text));
         }
         if channel::update(entry, current.into()).is_none() {
             let text =
                 format!("it neither replaces nor skips the installed {}{}", current.name, Self::hop(offer, current));
-            return Some(Said::new(Why::NoPath, text));
+            return Some(Statement::new(Why::NoPath, text));
         }
         skipper(offer)
     }
@@ -366,9 +370,9 @@ fn shortened(names: &[String], word: &str) -> String {
 }
 
 /// Returns the entry of its channel that skips it, if any.
-fn skipper(offer: &Offer<'_>) -> Option<Said> {
+fn skipper(offer: &Offer<'_>) -> Option<Statement> {
     let entry = offer.entry;
     let channel = offer.catalog?.snapshot.channel(&entry.package, &entry.channel)?;
     let skipper = channel.entries.iter().find(|e| e.skips.contains(&entry.name))?;
-    Some(Said::new(Why::Skipped, format!("{} skips it", skipper.name)))
+    Some(Statement::new(Why::Skipped, format!("{} skips it", skipper.name)))
 }

@@ -187,7 +187,7 @@ fn attempt(inputs: &Inputs<'_>, edits: &[Edit]) -> Option<Vec<String>> {
 
 /// Applies a change.
 pub fn apply<'a>(inputs: &mut Inputs<'a>, edit: &'a Edit) {
-    let mut change = |name: &str, change: &dyn Fn(&mut super::Wanted<'a>)| {
+    let mut change = |name: &str, change: &dyn Fn(&mut super::RequestedSubscription<'a>)| {
         inputs.subscriptions.iter_mut().filter(|s| s.name == name).for_each(change);
     };
     match edit {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Bundle, Edit, Excluded, Explained, Explanation, Repair, Said};
+use super::{Bundle, Edit, Excluded, Explained, Explanation, Repair, Statement};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -42,7 +42,7 @@ fn chosen(f: &mut fmt::Formatter<'_>, explained: &Explained) -> fmt::Result {
     Ok(())
 }
 
-fn section(f: &mut fmt::Formatter<'_>, title: &str, said: &[Said]) -> fmt::Result {
+fn section(f: &mut fmt::Formatter<'_>, title: &str, said: &[Statement]) -> fmt::Result {
     if said.is_empty() {
         return Ok(());
     }

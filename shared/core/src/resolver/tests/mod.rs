@@ -85,13 +85,19 @@ fn catalog(lines: &[&str]) -> Snapshot {
 }
 
 /// Subscriptions from lines `name package channel [at=CSV] [starting=CSV] [from=CATALOG] [busy]`.
-fn wanted<'a>(lines: &[&'a str]) -> Vec<Wanted<'a>> {
+fn wanted<'a>(lines: &[&'a str]) -> Vec<RequestedSubscription<'a>> {
     let read = |line: &'a str| {
         let mut words = line.split(' ');
         let mut next = || words.next().unwrap();
         let (name, package, channel) = (next(), next(), next());
-        let mut wanted =
-            Wanted { name, package, channel, source: "main", source_namespace: "olm", ..Wanted::default() };
+        let mut wanted = RequestedSubscription {
+            name,
+            package,
+            channel,
+            source: "main",
+            source_namespace: "olm",
+            ..RequestedSubscription::default()
+        };
         for word in words {
             match word.split_once('=').unwrap_or((word, "")) {
                 ("at", csv) => wanted.installed_csv = csv,
@@ -107,7 +113,7 @@ fn wanted<'a>(lines: &[&'a str]) -> Vec<Wanted<'a>> {
 }
 
 /// Installed CSVs are given as lines of a catalog; those to which a Subscription is pinned with `at=` are subscribed.
-fn installed(lines: &[&str], wanted: &[Wanted<'_>]) -> Vec<Installed> {
+fn installed(lines: &[&str], wanted: &[RequestedSubscription<'_>]) -> Vec<Installed> {
     let snapshot = catalog(lines);
     let installed = snapshot
         .entries()

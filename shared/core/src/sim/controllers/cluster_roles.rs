@@ -5,16 +5,16 @@ use serde_json::Value;
 
 use super::super::api_server::ApiServer;
 use super::super::selector;
-use crate::api::kinds::RBAC as GROUP;
+use crate::api::kinds::RBAC_GROUP;
 use crate::api::object::{at, is_deleting, list, map_mut, name};
 
 pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
     let aggregates = |role: &Value| !at(role, &["aggregationRule"]).is_null() && !is_deleting(role);
-    for role in server.pick(GROUP, "ClusterRole", aggregates) {
+    for role in server.pick(RBAC_GROUP, "ClusterRole", aggregates) {
         let selectors = list(&role, &["aggregationRule", "clusterRoleSelectors"]);
         let mut rules: Vec<Value> = Vec::new();
         for selector in selectors {
-            for other in server.list(GROUP, "ClusterRole", None) {
+            for other in server.list(RBAC_GROUP, "ClusterRole", None) {
                 if name(other) == name(&role) || !selector::matches(selector, at(other, &["metadata", "labels"])) {
                     continue;
                 }

@@ -166,7 +166,7 @@ fn ours(world: &Value) -> (Result<Value, Failure>, Value) {
     };
     let inputs = Inputs {
         namespace,
-        subscriptions: subscriptions.iter().map(|s| s.wanted(false)).collect(),
+        subscriptions: subscriptions.iter().map(|s| s.requested(false)).collect(),
         catalogs: named
             .iter()
             .zip(&snapshots)

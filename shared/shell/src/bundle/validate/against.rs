@@ -13,7 +13,7 @@ use crate::blocking::block_on;
 use crate::catalog::Ref;
 use crate::catalog::source::OpenCatalog;
 use crate::cli::{CliError, Printer};
-use crate::image::{self, Kind, Location, Wanted};
+use crate::image::{self, Kind, Location, Requested};
 use crate::registry;
 
 /// What bundles are compared with.
@@ -90,7 +90,7 @@ fn is_bundle(named: &Ref, images: &image::Options) -> bool {
         Ref::Layout(path) => Some(Location::Layout { path: path.clone(), name: None }),
         Ref::File(_) | Ref::Stdin | Ref::CatalogSource(_) | Ref::Address(_) => None,
     };
-    let content = location.and_then(|location| image::pull_blocking(&location, Wanted::Any, images).ok());
+    let content = location.and_then(|location| image::pull_blocking(&location, Requested::Any, images).ok());
     content.is_some_and(|content| content.kind == Kind::Bundle)
 }
 

@@ -13,7 +13,7 @@ use olm_core::validate::{unreadable_bundle, unreadable_file};
 
 use crate::catalog::Ref;
 use crate::cli::CliError;
-use crate::image::{self, Location, Wanted};
+use crate::image::{self, Location, Requested};
 use crate::registry::image::{files as files_of_image, left_out};
 
 /// Maximum number of files of a bundle. The largest published ones have two hundred.
@@ -114,7 +114,7 @@ pub(super) fn read(named: &Ref, images: &image::Options) -> Read {
         Ref::Stdin | Ref::CatalogSource(_) | Ref::Address(_) => return Read::default(),
     };
     let limits = image::Limits { kept: images.limits.kept.min(BUNDLE_BYTES), ..images.limits };
-    match image::pull_blocking(&location, Wanted::Bundle, &image::Options { limits, ..images.clone() }) {
+    match image::pull_blocking(&location, Requested::Bundle, &image::Options { limits, ..images.clone() }) {
         Ok(content) => {
             let mut read = Read { findings: left_out(&location, &content).collect(), ..Read::default() };
             match files_of_image(&content.root) {

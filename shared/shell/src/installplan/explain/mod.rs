@@ -5,7 +5,7 @@
 //!                        |
 //!              olm_core::explain::Explainer    executes the plan on a copy
 //!                        |
-//!                   rehearse    sends the objects to the API server as a dry run
+//!                   dry_run     sends the objects to the API server as a dry run
 //!                        |
 //!                     report    sections of lines --> text, Markdown for reviews; or the document itself
 //! ```
@@ -13,8 +13,8 @@
 //! *Guarantee*: nothing is written to the cluster. Writes are sent only with `dryRun=All`, where permissions allow it.
 
 mod diff;
+mod dry_run;
 mod read;
-mod rehearse;
 mod report;
 
 use std::path::PathBuf;
@@ -32,14 +32,14 @@ pub use self::read::{DryRun, explain};
 pub(crate) use self::read::{catalogs, explainer};
 pub(crate) use self::report::render_permission as permission;
 pub use self::report::summary;
-use super::policy::{self, Tried};
+use super::policy::{self, PolicyResult};
 use crate::blocking::block_on;
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::name::bare;
 use crate::cli::output::{API_VERSION, Output};
 use crate::cli::table::Table;
 use crate::cli::{CliError, Outcome, Printer};
-use crate::image::{self, Location, Wanted};
+use crate::image::{self, Location, Requested};
 use crate::observe::{ClusterState, ReadFailure, ReadScope};
 use crate::registry;
 
@@ -48,7 +48,7 @@ const DEFAULT_NAMESPACE: &str = "default";
 
 /// The subject of the explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum Request {
     /// These plans; if empty, those that wait for approval, or are approved and not executed yet.
     Plans(Vec<String>),
     /// The next upgrade of this Subscription.
@@ -91,7 +91,7 @@ impl FromStr for Form {
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The subject of the explanation.
-    pub asked: Asked,
+    pub asked: Request,
     /// The source of the objects.
     pub source: SourceFlags,
     /// The namespace.
@@ -122,31 +122,31 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     for failure in failures {
         printer.warn(failure);
     }
-    let is_list = matches!(&options.asked, Asked::Plans(names) if names.len() != 1);
+    let is_list = matches!(&options.asked, Request::Plans(names) if names.len() != 1);
     if explanations.is_empty() && !matches!(options.form, Form::Document(_)) {
         printer.talk("No InstallPlan waits for approval. Use --subscription or --package to explain a future plan.");
         return Ok(Outcome::Done);
     }
-    let tried = |explanation: &Explanation| -> Vec<Tried> {
+    let tried = |explanation: &Explanation| -> Vec<PolicyResult> {
         let document = serde_json::to_value(explanation).unwrap_or_default();
-        policies.iter().map(|policy| Tried::new(policy, &document)).collect()
+        policies.iter().map(|policy| PolicyResult::new(policy, &document)).collect()
     };
     let with_policies = |explanation: Explanation| {
         let tried = tried(&explanation);
         (explanation, tried)
     };
-    let explanations: Vec<(Explanation, Vec<Tried>)> = explanations.into_iter().map(with_policies).collect();
+    let explanations: Vec<(Explanation, Vec<PolicyResult>)> = explanations.into_iter().map(with_policies).collect();
     print(&explanations, is_list, &options.form, options.details, printer)?;
     let worst = explanations.iter().map(|(e, _)| e.verdict.result).max().unwrap_or_default();
-    let tried: Vec<&Tried> = explanations.iter().flat_map(|(_, tried)| tried).collect();
+    let tried: Vec<&PolicyResult> = explanations.iter().flat_map(|(_, tried)| tried).collect();
     Ok(match worst {
-        olm_core::explain::Outcome::WouldFail => Outcome::Negative,
+        olm_core::explain::VerdictResult::WouldFail => Outcome::Negative,
         _ if tried.iter().any(|tried| tried.holds == Some(false)) => Outcome::Negative,
-        olm_core::explain::Outcome::Unknown => Outcome::Unknown,
+        olm_core::explain::VerdictResult::Unknown => Outcome::Unknown,
         _ if tried.iter().any(|tried| tried.holds.is_none()) => Outcome::Unknown,
         // The policies decide.
-        olm_core::explain::Outcome::NeedsDecision if policies.is_empty() => Outcome::Negative,
-        olm_core::explain::Outcome::NeedsDecision | olm_core::explain::Outcome::Safe => Outcome::Done,
+        olm_core::explain::VerdictResult::NeedsDecision if policies.is_empty() => Outcome::Negative,
+        olm_core::explain::VerdictResult::NeedsDecision | olm_core::explain::VerdictResult::Safe => Outcome::Done,
     })
 }
 
@@ -155,7 +155,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
 /// # Errors
 /// The output cannot be written.
 pub fn print(
-    explanations: &[(Explanation, Vec<Tried>)],
+    explanations: &[(Explanation, Vec<PolicyResult>)],
     is_list: bool,
     form: &Form,
     details: bool,
@@ -226,22 +226,22 @@ async fn explanations(options: &Options, printer: &mut Printer) -> Result<(Vec<E
 }
 
 /// Returns whether no explanation is possible without what could not be read.
-pub(super) fn is_vital(failure: &ReadFailure, asked: &Asked) -> bool {
+pub(super) fn is_vital(failure: &ReadFailure, asked: &Request) -> bool {
     // Without its OperatorGroup every plan of a namespace would appear to fail.
     failure.is_of("operatorgroups")
         || match asked {
-            Asked::Plans(_) => failure.is_of("installplans"),
-            Asked::Subscription(_) => failure.is_of("subscriptions"),
-            Asked::Bundle(_) | Asked::Package(_) => false,
+            Request::Plans(_) => failure.is_of("installplans"),
+            Request::Subscription(_) => failure.is_of("subscriptions"),
+            Request::Bundle(_) | Request::Package(_) => false,
         }
 }
 
 /// Returns the subjects to explain, in the selected namespace.
-async fn subjects(asked: &Asked, state: &ClusterState, images: &image::Options) -> Result<Vec<Subject>, CliError> {
+async fn subjects(asked: &Request, state: &ClusterState, images: &image::Options) -> Result<Vec<Subject>, CliError> {
     let namespace = || state.namespace.clone().or_else(|| only_namespace(state));
     let namespace = || namespace().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
     Ok(match asked {
-        Asked::Plans(names) if names.is_empty() => {
+        Request::Plans(names) if names.is_empty() => {
             let world = Reader::new(&state.world);
             let waits = |plan: &&Value| summary::waits_for_approval(plan) || summary::waits_for_execution(plan);
             let plans = world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| state.is_requested(plan));
@@ -251,22 +251,22 @@ async fn subjects(asked: &Asked, state: &ClusterState, images: &image::Options) 
             };
             plans.filter(waits).map(subject).collect()
         }
-        Asked::Plans(names) => {
+        Request::Plans(names) => {
             let subject = |name: &String| {
                 let name = bare(name, "installplan")?.to_owned();
                 Ok(Subject::Plan { namespace: namespace(), name })
             };
             names.iter().map(subject).collect::<Result<_, CliError>>()?
         }
-        Asked::Subscription(name) => {
+        Request::Subscription(name) => {
             let name = bare(name, "subscription")?.to_owned();
             vec![Subject::Subscription { namespace: namespace(), name }]
         }
-        Asked::Package(wanted) => {
+        Request::Package(wanted) => {
             let (package, range) = package(wanted)?;
             vec![Subject::Package { namespace: namespace(), package, range }]
         }
-        Asked::Bundle(reference) => {
+        Request::Bundle(reference) => {
             let bundle = bundle(reference, images).await?.render();
             let bundle = bundle.map_err(|finding| CliError::input(finding.to_string()).at(reference))?;
             vec![Subject::Bundle { namespace: namespace(), bundle: Box::new(bundle) }]
@@ -303,7 +303,7 @@ pub(crate) async fn bundle(reference: &str, images: &image::Options) -> Result<B
         None
     } else {
         let location: Location = reference.parse()?;
-        Some(image::pull(&location, Wanted::Bundle, images).await?)
+        Some(image::pull(&location, Requested::Bundle, images).await?)
     };
     let folder = pulled.as_ref().map_or(folder, |content| content.root.clone());
     let files = registry::image::files(&folder).map_err(|e| CliError::from(e).at(reference))?;

@@ -9,11 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use olm_core::api::catalog_source;
 use olm_core::api::install_plan::{InstallPlan, Phase};
-use olm_core::api::kinds;
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::subscription::Subscription;
+use olm_core::api::{catalog_source, kinds};
 use olm_core::bundle::{Unpacked, reference};
 use olm_core::catalog::Snapshot;
 use olm_core::explain::{Asks, Bundle, Change, Cluster, Error, Explainer, Explanation, Subject, UnreadableResource};
@@ -21,14 +20,13 @@ use olm_core::structural::{SchemaCheck, SchemaCheckResult};
 use olm_core::world::{Reader, kind};
 
 use super::super::lookup;
-use super::rehearse::rehearse;
+use super::dry_run;
 use crate::cli::source::read_catalogs;
 use crate::cli::{CliError, ErrorKind, Printer, errors};
 use crate::cluster::pull_secrets::PullSecrets;
 use crate::cluster::schema_check;
-use crate::image;
 use crate::observe::{ClusterState, ReadFailure, STALE, scope};
-use crate::registry;
+use crate::{image, registry};
 
 /// The maximum number of attempts: objects, then custom resources and bundles, then what these add.
 const TRIES: usize = 4;
@@ -60,7 +58,7 @@ pub async fn explain(
     let (_, mut explanation, asks) = tried_out(state, subject, images, printer).await?;
     if dry_run == DryRun::Server {
         let progress = printer.progress("sending the objects to the API server as a dry run");
-        let (results, missing) = rehearse(state, asks.writes).await;
+        let (results, missing) = dry_run::send(state, asks.writes).await;
         drop(progress);
         explanation.add_results(results, missing, state.settings.optional_manifests);
     }

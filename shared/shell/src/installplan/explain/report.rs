@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use olm_core::api::cluster_service_version;
 use olm_core::api::install_plan::Phase;
 use olm_core::explain::{
-    By, Change, Crd, Csv, CsvChange, DryRun, Explanation, Object, Optional, Outcome, Permission, Plan, Webhook,
+    By, Change, Crd, Csv, CsvChange, DryRun, Explanation, Object, Optional, Permission, Plan, VerdictResult, Webhook,
 };
 
-use super::super::policy::Tried;
+use super::super::policy::PolicyResult;
 use super::diff;
 use crate::cli::paint::{Paint, Tone};
 use crate::visible::{lines, one_line};
@@ -56,7 +56,7 @@ impl Item {
 }
 
 /// Renders an explanation for a terminal.
-pub(super) fn text(explanation: &Explanation, tried: &[Tried], details: bool, paint: Paint) -> String {
+pub(super) fn text(explanation: &Explanation, tried: &[PolicyResult], details: bool, paint: Paint) -> String {
     let mut text = format!("{}\n", one_line(&title(explanation)));
     for section in sections(explanation, tried, details) {
         let _ = writeln!(text, "\n{}", paint.tone(section.tone, &one_line(&section.title)));
@@ -77,7 +77,7 @@ pub(super) fn text(explanation: &Explanation, tried: &[Tried], details: bool, pa
 }
 
 /// Renders an explanation as Markdown.
-pub(super) fn markdown(explanation: &Explanation, tried: &[Tried], details: bool) -> String {
+pub(super) fn markdown(explanation: &Explanation, tried: &[PolicyResult], details: bool) -> String {
     let mut text = format!("# {}\n", escaped(&title(explanation)));
     for section in sections(explanation, tried, details) {
         let _ = writeln!(text, "\n## {}\n", escaped(section.title.trim_end_matches(':')));
@@ -134,7 +134,7 @@ pub fn summary(explanation: &Explanation) -> String {
         let _ = writeln!(text, "{}", one_line(&csv_line(csv)));
     }
     let _ = writeln!(text, "{}", verdict_line(explanation));
-    for because in explanation.verdict.reasons.iter().filter(|b| b.result != Outcome::Safe) {
+    for because in explanation.verdict.reasons.iter().filter(|b| b.result != VerdictResult::Safe) {
         let _ = writeln!(text, "  - {}", one_line(&because.message));
     }
     text
@@ -143,7 +143,7 @@ pub fn summary(explanation: &Explanation) -> String {
 fn title(explanation: &Explanation) -> String {
     let Explanation { namespace, plan, .. } = explanation;
     let Plan { name, exists, phase, approval, approved, .. } = plan;
-    if approval.is_empty() && explanation.verdict.result == Outcome::Unknown {
+    if approval.is_empty() && explanation.verdict.result == VerdictResult::Unknown {
         return format!("Cannot determine whether an InstallPlan would be created in namespace {namespace}");
     }
     if approval.is_empty() {
@@ -166,25 +166,25 @@ fn title(explanation: &Explanation) -> String {
 
 fn verdict_line(explanation: &Explanation) -> &'static str {
     match explanation.verdict.result {
-        Outcome::Safe if explanation.plan.approval.is_empty() => "Nothing to do:",
-        Outcome::Safe => "Safe: the plan would succeed.",
-        Outcome::NeedsDecision => "Needs review: the plan would succeed, but these effects need a decision:",
-        Outcome::Unknown if explanation.plan.approval.is_empty() => "Unknown:",
-        Outcome::Unknown => "Unknown: whether the plan would succeed cannot be determined:",
-        Outcome::WouldFail if explanation.plan.approval.is_empty() => "No InstallPlan can be created:",
-        Outcome::WouldFail => "The plan would fail:",
+        VerdictResult::Safe if explanation.plan.approval.is_empty() => "Nothing to do:",
+        VerdictResult::Safe => "Safe: the plan would succeed.",
+        VerdictResult::NeedsDecision => "Needs review: the plan would succeed, but these effects need a decision:",
+        VerdictResult::Unknown if explanation.plan.approval.is_empty() => "Unknown:",
+        VerdictResult::Unknown => "Unknown: whether the plan would succeed cannot be determined:",
+        VerdictResult::WouldFail if explanation.plan.approval.is_empty() => "No InstallPlan can be created:",
+        VerdictResult::WouldFail => "The plan would fail:",
     }
 }
 
 fn tone(explanation: &Explanation) -> Tone {
     match explanation.verdict.result {
-        Outcome::Safe => Tone::Good,
-        Outcome::NeedsDecision | Outcome::Unknown => Tone::Doubtful,
-        Outcome::WouldFail => Tone::Bad,
+        VerdictResult::Safe => Tone::Good,
+        VerdictResult::NeedsDecision | VerdictResult::Unknown => Tone::Doubtful,
+        VerdictResult::WouldFail => Tone::Bad,
     }
 }
 
-fn sections(explanation: &Explanation, tried: &[Tried], details: bool) -> Vec<Section> {
+fn sections(explanation: &Explanation, tried: &[PolicyResult], details: bool) -> Vec<Section> {
     let shown = if details { usize::MAX } else { SHOWN };
     let sections = [
         verdict(explanation),
@@ -219,7 +219,7 @@ fn list(title: &str, mut items: Vec<Item>, shown: usize) -> Section {
 
 fn verdict(explanation: &Explanation) -> Section {
     let reasons = explanation.verdict.reasons.iter().map(|because| {
-        let is_note = because.result == Outcome::Safe && explanation.verdict.result != Outcome::Safe;
+        let is_note = because.result == VerdictResult::Safe && explanation.verdict.result != VerdictResult::Safe;
         let note = if is_note { "note: " } else { "" };
         let hint = Some(&because.hint).filter(|hint| !hint.is_empty());
         let under = hint.map(|hint| format!("hint: {hint}")).into_iter().collect();

@@ -3,8 +3,8 @@
 use olm_core::api::object::{Gvk, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::explain::{
-    Because, Bundle, Crd, Csv, Deprecation, DryRunGap, DryRunRefusal, Irreversible, Next, Object, Optional, Permission,
-    UnreadableResource, Unserved, Webhook,
+    Bundle, Crd, Csv, Deprecation, DryRunGap, DryRunRefusal, Irreversible, Next, Object, Optional, Permission,
+    UnreadableResource, Unserved, VerdictReason, Webhook,
 };
 use olm_core::version;
 use olm_core::visible::is_harmful;
@@ -53,18 +53,18 @@ fn a_plan_that_cannot_be_determined_is_reported_as_unknown() {
         text.lines().next().unwrap_or_default().to_owned()
     };
     assert_eq!(first(&explanation), "No InstallPlan would be created in namespace garden");
-    explanation.verdict.result = olm_core::explain::Outcome::Unknown;
+    explanation.verdict.result = olm_core::explain::VerdictResult::Unknown;
     assert_eq!(first(&explanation), "Cannot determine whether an InstallPlan would be created in namespace garden");
 }
 
 /// Returns an explanation with every kind of entry, and the text in every field that other users can write.
-fn filled(text: &str) -> (Explanation, Vec<Tried>) {
+fn filled(text: &str) -> (Explanation, Vec<PolicyResult>) {
     let mut explanation = Explanation::default();
     explanation.plan.exists = true;
     explanation.plan.approval = "Manual".to_owned();
     explanation.plan.subscriptions.push(String::new());
     explanation.plan.service_account = Some(String::new());
-    explanation.verdict.reasons.push(Because::default());
+    explanation.verdict.reasons.push(VerdictReason::default());
     explanation.dry_run.sent = true;
     explanation.dry_run.refused.push(DryRunRefusal::default());
     explanation.dry_run.not_sent.push(DryRunGap::default());
@@ -118,7 +118,8 @@ fn filled(text: &str) -> (Explanation, Vec<Tried>) {
     explanation.unreadable.push(UnreadableResource::default());
     let mut document = serde_json::to_value(&explanation).unwrap();
     fill(&mut document, text);
-    let tried = Tried { policy: text.to_owned(), holds: None, failing: text.to_owned(), message: text.to_owned() };
+    let tried =
+        PolicyResult { policy: text.to_owned(), holds: None, failing: text.to_owned(), message: text.to_owned() };
     (serde_json::from_value(document).unwrap(), vec![tried])
 }
 

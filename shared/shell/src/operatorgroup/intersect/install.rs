@@ -73,7 +73,7 @@ async fn resolved(state: &ClusterState, namespace: &str, images: &image::Options
     let world = Reader::new(&state.world);
     let there = NamespaceState::read(&world, namespace).map_err(|failure| failure.to_string())?;
     let global = state.settings.global_catalog_namespace.as_str();
-    let subscriptions = there.wanted();
+    let subscriptions = there.requested();
     let wanted = subscriptions.iter().map(|wanted| wanted.source_namespace);
     let places: BTreeSet<&str> = wanted.chain([namespace, global]).collect();
     let mut names: BTreeSet<(&str, &str)> = BTreeSet::new();

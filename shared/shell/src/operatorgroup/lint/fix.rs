@@ -121,7 +121,7 @@ impl<'a> Request<'a> {
         let metadata = object::map_mut(&mut patch, &["metadata"]);
         metadata.insert("uid".to_owned(), json!(uid));
         metadata.insert("resourceVersion".to_owned(), json!(resource_version));
-        let answer = if dry_run { api.rehearse_merge(target, &patch).await } else { api.merge(target, &patch).await };
+        let answer = if dry_run { api.dry_run_merge(target, &patch).await } else { api.merge(target, &patch).await };
         answer.map(drop)
     }
 }

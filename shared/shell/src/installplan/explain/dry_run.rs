@@ -44,7 +44,7 @@ enum May {
 }
 
 /// Sends all writes, and returns the results and a phrase that names the missing permissions.
-pub(super) async fn rehearse(state: &ClusterState, writes: Vec<Write>) -> (Vec<DryRunResult>, String) {
+pub(super) async fn send(state: &ClusterState, writes: Vec<Write>) -> (Vec<DryRunResult>, String) {
     let Some(api) = state.api() else { return (Vec::new(), String::new()) };
     let knows_namespaces = !state.read_failures.iter().any(|failure| failure.resource == "namespaces");
     let mut results = Vec::new();
@@ -159,9 +159,9 @@ async fn ask(api: &Api, state: &ClusterState, target: &ObjectRef, write: Write) 
         let of = GroupKind::new(&target.gvk.group, &target.gvk.kind);
         let version = world.json(&of, &target.namespace, &target.name).map_or("", object::resource_version).to_owned();
         object::map_mut(&mut object, &["metadata"]).insert("resourceVersion".to_owned(), version.into());
-        api.rehearse_update(&object).await
+        api.dry_run_update(&object).await
     } else {
-        api.rehearse_create(&object).await
+        api.dry_run_create(&object).await
     };
     answer.map(|mut kept| {
         // The response may be in another version; it is the object that was sent.
