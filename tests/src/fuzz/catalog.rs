@@ -115,7 +115,7 @@ fn rendered(files: &[File], load: &Loaded) {
         let index = catalog::index_files(files);
         let blobs: Vec<_> = index.blobs(level).filter_map(Result::ok).collect();
         let text: String = blobs.iter().filter_map(|blob| serde_json::to_string(blob).ok()).collect();
-        if level == MigrationLevel::None && load.findings.is_empty() && load.set_aside.is_empty() {
+        if level == MigrationLevel::None && load.findings.is_empty() && load.invalid_packages.is_empty() {
             let again = catalog::load(&[File::new("again.json", text.as_bytes())]);
             assert!(again.findings.is_empty(), "{:?} in {text}", again.findings);
             same(&again.snapshot, &load.snapshot);
@@ -184,6 +184,6 @@ fn bundle_of(image: &str) -> Result<Vec<Value>, String> {
 fn config_map(file: &File) {
     let Ok(object) = yaml::first(&file.bytes) else { return };
     if let Ok((snapshot, _)) = catalog::config_map(&object) {
-        check(&Loaded { snapshot, findings: Vec::new(), set_aside: std::collections::BTreeSet::default() });
+        check(&Loaded { snapshot, findings: Vec::new(), invalid_packages: std::collections::BTreeSet::default() });
     }
 }

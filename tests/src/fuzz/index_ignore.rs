@@ -53,7 +53,11 @@ pub(super) fn run(bytes: &[u8]) {
 
 fn inside(load: &Loaded) {
     let said = |text: &str| text.contains(OUTSIDE);
-    assert!(!load.snapshot.packages().keys().chain(&load.set_aside).any(|name| said(name)), "{:?}", load.set_aside);
+    assert!(
+        !load.snapshot.packages().keys().chain(&load.invalid_packages).any(|name| said(name)),
+        "{:?}",
+        load.invalid_packages
+    );
     let told = load.findings.iter().find(|finding| said(&finding.message) || said(&finding.subject));
     assert!(told.is_none(), "{told:?}");
 }

@@ -73,7 +73,7 @@ fn update_paths() {
     let path: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!((code, talk.as_str()), (0, "1.0.5 is not in the catalog; assuming version 1.0.5\n"));
     assert_eq!(
-        (&path["kind"], &path["arrives"], &path["hops"][0]["by"]),
+        (&path["kind"], &path["reachesTarget"], &path["hops"][0]["by"]),
         (&"UpdatePath".into(), &true.into(), &"skipRange".into())
     );
     let (code, text, _) = run(&["rose", "--from", "1.0.0", "-o", "mermaid"]);
@@ -91,10 +91,10 @@ fn forms_for_programs() {
     assert_eq!(version("rose.v1.0.0")["next"], serde_json::json!({"name": "rose.v1.1.0", "by": "replaces"}));
     assert_eq!(version("rose.v1.0.1")["skippedBy"], "rose.v2.0.0");
     assert_eq!(
-        (&version("rose.v0.9.0")["comesToHead"], &version("rose.v0.9.0")["inChannel"]),
+        (&version("rose.v0.9.0")["reachesHead"], &version("rose.v0.9.0")["inChannel"]),
         (&false.into(), &false.into())
     );
-    assert!(version("rose.v0.9.0")["because"].as_str().unwrap().contains("OLM never chooses it"));
+    assert!(version("rose.v0.9.0")["reason"].as_str().unwrap().contains("OLM never chooses it"));
     let (_, yaml, _) = run(&["rose", "-o", "yaml"]);
     assert!(yaml.starts_with("apiVersion: kubectl-olm/v1\nkind: UpdateGraph\n"), "{yaml}");
     let (_, dot, _) = run(&["rose", "--channel", "stable", "-o", "dot"]);

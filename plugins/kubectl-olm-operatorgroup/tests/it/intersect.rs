@@ -24,11 +24,11 @@ fn groups_and_their_conflicts() {
 fn the_document_contains_the_holder_of_an_api() {
     let (code, out, _) = intersect(&["alice/alice", "bob/bob", "-o", "json"]);
     let document: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!((code, &document["kind"], &document["clashes"]), (1, &json!("OperatorGroupIntersections"), &json!(1)));
+    assert_eq!((code, &document["kind"], &document["conflicts"]), (1, &json!("OperatorGroupIntersections"), &json!(1)));
     let [pair] = &document["intersections"].as_array().unwrap()[..] else { panic!("{out}") };
     let alice = json!({ "namespace": "alice", "name": "alice" });
     assert_eq!((&pair["namespaces"], &pair["first"]), (&json!(["east", "west"]), &alice));
-    assert_eq!(pair["apis"], json!([{ "api": "Rose.v1.garden.example.com", "heldBy": [alice] }]));
+    assert_eq!(pair["apis"], json!([{ "api": "Rose.v1.garden.example.com", "providedBy": [alice] }]));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn two_subscriptions_of_one_package_are_resolved() {
     };
     let (code, out, err) = asked(&["--catalog", market, "-o", "json"]);
     let document: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!((code, &document["clashes"]), (1, &json!(1)), "{out}{err}");
+    assert_eq!((code, &document["conflicts"]), (1, &json!(1)), "{out}{err}");
     let api = &document["intersections"][0]["apis"][0]["api"];
     assert!(api.as_str().unwrap().starts_with("Kettle."), "{out}");
     // Without the catalog the result is unknown.

@@ -215,6 +215,6 @@ fn invalid_arguments_are_refused() {
 fn rules_are_explained() {
     insta::assert_snapshot!(transcript(
         std::path::Path::new("."),
-        &["lint --explain", "lint --explain og004", "lint --explain apis-clash"]
+        &["lint --explain", "lint --explain og004", "lint --explain conflicting-apis"]
     ));
 }

@@ -21,7 +21,7 @@ pub struct Loaded {
     /// Findings: first about files, then about packages, in order.
     pub findings: Vec<Finding>,
     /// Packages that were set aside because of a finding.
-    pub set_aside: BTreeSet<String>,
+    pub invalid_packages: BTreeSet<String>,
 }
 
 impl CatalogIndex {
@@ -29,19 +29,19 @@ impl CatalogIndex {
     pub fn load(self) -> Loaded {
         let Self { packages, mut findings } = self;
         let mut builder = Builder::default();
-        let mut set_aside = BTreeSet::new();
+        let mut invalid_packages = BTreeSet::new();
         for (name, mut blobs) in packages {
             let others = std::mem::take(&mut blobs.others);
             others.into_iter().filter_map(|other| other.source.span()).for_each(|span| builder.other(span));
             let found = validate::package(&name, &blobs);
             if found.iter().any(|f| f.severity == Severity::Error) {
-                set_aside.insert(name);
+                invalid_packages.insert(name);
             } else {
                 add(&mut builder, blobs);
             }
             findings.extend(found);
         }
-        Loaded { snapshot: builder.build(), findings, set_aside }
+        Loaded { snapshot: builder.build(), findings, invalid_packages }
     }
 }
 

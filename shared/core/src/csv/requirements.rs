@@ -31,17 +31,17 @@ pub(super) struct Requirements {
 
 impl Requirements {
     pub(super) fn met(&self) -> bool {
-        self.unmet.is_empty() && self.unknown.keys().all(|(_, counts)| *counts)
+        self.unmet.is_empty() && self.unknown.keys().all(|(_, assumed_served)| *assumed_served)
     }
 
     /// Returns what is missing, and what is unknown.
     pub(super) fn reasons(&self, csv: Csv<'_>) -> Vec<Reason> {
         let (namespace, name) = (csv.namespace().to_owned(), csv.name().to_owned());
-        let unknown = self.unknown.iter().map(|((message, counts), apis)| Reason::ApisUnknown {
+        let unknown = self.unknown.iter().map(|((message, assumed_served), apis)| Reason::ApisUnknown {
             namespace: namespace.clone(),
             name: name.clone(),
             apis: apis.iter().cloned().collect(),
-            counts: *counts,
+            assumed_served: *assumed_served,
             message: message.clone(),
         });
         let mut reasons: Vec<Reason> = unknown.collect();

@@ -73,12 +73,12 @@ fn csv_ref(csv: Csv<'_>) -> String {
 
 /// Adds the reason that a report shows for a failure.
 pub(super) fn failed(csv: Csv<'_>, step: Step) -> Step {
-    let (why, message) =
+    let (failure_reason, message) =
         step.transition.as_ref().map_or_else(|| (csv.reason(), csv.message()), |t| (t.reason, t.message.as_str()));
     let reason = Reason::CsvFailed {
         namespace: csv.namespace().to_owned(),
         name: csv.name().to_owned(),
-        why: why.to_owned(),
+        failure_reason: failure_reason.to_owned(),
         message: message.to_owned(),
     };
     step.because(reason)

@@ -39,7 +39,7 @@ pub(super) fn contents(simulated: &SimulatedPlan, copy: &ClusterCopy) -> Vec<Bun
     for reason in plan.iter().chain(resolution) {
         let (Reason::BundleUnpacking { bundle, image, message }
         | Reason::BundleUnpackFailed { bundle, image, message }
-        | Reason::BundleNotGiven { bundle, image, needs: message }) = reason
+        | Reason::BundleNotProvided { bundle, image, needs: message }) = reason
         else {
             continue;
         };

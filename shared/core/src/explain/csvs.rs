@@ -45,7 +45,7 @@ pub(super) fn changes(simulated: &SimulatedPlan, copy: &ClusterCopy) -> Vec<Csv>
             bystander: false,
             dependency: is_dependency(simulated, name, &subscriptions),
             subscriptions,
-            because: reasons.get(name).cloned().unwrap_or_default(),
+            reasons: reasons.get(name).cloned().unwrap_or_default(),
             phase: find(simulated, name, true)
                 .map_or("", |csv| cluster_service_version::Csv::new(csv).phase_text())
                 .to_owned(),

@@ -244,7 +244,7 @@ pub struct Csv {
     /// Whether it is installed only because other operators require it or an API that it provides.
     pub dependency: bool,
     /// Why it was chosen, in sentences.
-    pub because: Vec<String>,
+    pub reasons: Vec<String>,
     /// The phase that it would reach: `Succeeded` if its installation succeeds. Whether its images can be pulled and started cannot be
     /// determined in advance.
     pub phase: String,

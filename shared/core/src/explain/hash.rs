@@ -26,7 +26,7 @@ impl Explanation {
                 fields.insert("secrets".to_owned(), self.unshown.secrets.clone().into());
             }
             forget_generated_names(fields);
-            forget(fields, "csvs", &["because"]);
+            forget(fields, "csvs", &["reasons"]);
             forget(fields, "crds", &["existing", "invalid", "invalidCount", "message"]);
         }
         format!("sha256:{}", sha256_hex(sorted(document).to_string()))

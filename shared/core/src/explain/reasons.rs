@@ -20,7 +20,7 @@ use crate::world::{Reader, World};
 /// Returns the reasons by the names of ClusterServiceVersions.
 pub(super) fn chosen(simulated: &SimulatedPlan, copy: &ClusterCopy) -> BTreeMap<String, Vec<String>> {
     let mut chosen: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for Explained { bundle, because, .. } in resolved(simulated, copy) {
+    for Explained { bundle, reasons: because, .. } in resolved(simulated, copy) {
         chosen.insert(bundle.name, because.into_iter().map(|reason| reason.text).collect());
     }
     let requested = simulated.offered.as_ref().map(|offered| offered.csv.as_str());

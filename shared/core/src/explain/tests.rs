@@ -174,7 +174,7 @@ fn an_unavailable_catalog_next_to_a_bundle_is_reported() {
     let bundle = Box::new(crate::bundle::Bundle::read(folder, &files).unwrap().render().unwrap());
     let subject = Subject::Bundle { namespace: "garden".to_owned(), bundle };
     let well = explainer(bare.clone()).explain(&subject).unwrap();
-    assert_eq!(well.csvs[0].because, ["it is the requested bundle"]);
+    assert_eq!(well.csvs[0].reasons, ["it is the requested bundle"]);
     bare.objects.push(unread_catalog());
     let explanation = explainer(bare).explain(&subject).unwrap();
     let verdict = serde_json::to_string(&explanation.verdict).unwrap();
@@ -196,7 +196,7 @@ fn the_reason_of_a_dependency_does_not_need_its_catalog() {
     let without = Cluster { objects, catalogs: BTreeMap::new(), ..with };
     let explanation = explainer(without).explain(&subject).unwrap();
     let dependency = explanation.csvs.iter().find(|csv| csv.dependency).unwrap();
-    let [because] = &dependency.because[..] else { panic!("{dependency:?}") };
+    let [because] = &dependency.reasons[..] else { panic!("{dependency:?}") };
     assert!(because.contains(" requires an operator with package: "), "{because}");
 }
 

@@ -187,10 +187,10 @@ fn plan(simulated: &SimulatedPlan, explanation: &Explanation, unknown: &Unknown,
         let result = match reason {
             Reason::BundleUnpacking { .. }
             | Reason::BundleUnpackFailed { .. }
-            | Reason::BundleNotGiven { .. }
+            | Reason::BundleNotProvided { .. }
             | Reason::Missing { .. } => VerdictResult::Unknown,
             // A role or binding that could not be read may grant these permissions.
-            Reason::RightsMissing { .. } if unknown.permissions => VerdictResult::Unknown,
+            Reason::PermissionsMissing { .. } if unknown.permissions => VerdictResult::Unknown,
             Reason::InstallPlanFailed { message, .. } | Reason::InstallPlanRetries { message, .. }
                 if unknown.permissions && message.contains(" is forbidden")
                     || installplan::is_unknown_scope(message) =>
@@ -203,8 +203,8 @@ fn plan(simulated: &SimulatedPlan, explanation: &Explanation, unknown: &Unknown,
         };
         // The number of attempts in the copy and the time of the next one are meaningless to the user.
         let mut text = match reason {
-            Reason::InstallPlanRetries { namespace, name, message, culprit, .. } => {
-                format!("InstallPlan {namespace}/{name} would not make progress: {message}{culprit}")
+            Reason::InstallPlanRetries { namespace, name, message, blocking_bundle, .. } => {
+                format!("InstallPlan {namespace}/{name} would not make progress: {message}{blocking_bundle}")
             }
             reason => reason.cause(),
         };
@@ -219,10 +219,10 @@ fn plan(simulated: &SimulatedPlan, explanation: &Explanation, unknown: &Unknown,
             let result = match reason {
                 Reason::CatalogNotReady { .. }
                 | Reason::CatalogUnavailable { .. }
-                | Reason::CatalogNotGiven { .. }
+                | Reason::CatalogNotProvided { .. }
                 | Reason::BundleUnpacking { .. }
                 | Reason::BundleUnpackFailed { .. }
-                | Reason::BundleNotGiven { .. }
+                | Reason::BundleNotProvided { .. }
                 | Reason::Missing { .. } => VerdictResult::Unknown,
                 _ if unknown.group => continue,
                 _ => VerdictResult::WouldFail,
@@ -249,7 +249,7 @@ fn reasons_have(reasons: &[VerdictReason], what: &str) -> bool {
 /// a missing image, because only a simulation accepts its content.
 fn hint(reason: &Reason) -> String {
     match reason {
-        Reason::ApprovalNeeded { .. } | Reason::BundleNotGiven { .. } => String::new(),
+        Reason::ApprovalNeeded { .. } | Reason::BundleNotProvided { .. } => String::new(),
         reason => reason.hint().unwrap_or_default(),
     }
 }
@@ -428,7 +428,7 @@ fn operators(
 
 /// Returns the reason that blocks a ClusterServiceVersion if it is only that the kinds that the cluster serves are unknown.
 fn unknown_apis(blocking: &[Reason]) -> Option<&Reason> {
-    let [unknown @ Reason::ApisUnknown { counts: false, .. }, others @ ..] = blocking else { return None };
+    let [unknown @ Reason::ApisUnknown { assumed_served: false, .. }, others @ ..] = blocking else { return None };
     others.iter().all(|reason| matches!(reason, Reason::ApisUnknown { .. })).then_some(unknown)
 }
 

@@ -326,7 +326,7 @@ fn reason_of_csv(csv: Csv<'_>) -> Option<Reason> {
     let (namespace, name, message) = (csv.namespace().to_owned(), csv.name().to_owned(), csv.message().to_owned());
     match csv.phase() {
         Phase::Succeeded => None,
-        Phase::Failed => Some(Reason::CsvFailed { namespace, name, why: csv.reason().to_owned(), message }),
+        Phase::Failed => Some(Reason::CsvFailed { namespace, name, failure_reason: csv.reason().to_owned(), message }),
         Phase::Pending => {
             let unmet = csv.requirements().filter(|requirement| !requirement.is_met());
             let missing: Vec<String> = unmet.map(described).collect();

@@ -12,7 +12,7 @@ use crate::plan::BlockingBundle;
 use crate::world::{Reader, kind};
 
 /// Returns the bundle of a step of the plan.
-pub(super) fn culprit(world: &Reader<'_>, plan: &Value, step: usize) -> BlockingBundle {
+pub(super) fn blocking_bundle(world: &Reader<'_>, plan: &Value, step: usize) -> BlockingBundle {
     let namespace = object::namespace(plan);
     let steps = InstallPlan::new(plan).steps_json();
     let resolving = |step: &Value| Step::new(step).resolving().to_owned();
@@ -27,7 +27,7 @@ pub(super) fn culprit(world: &Reader<'_>, plan: &Value, step: usize) -> Blocking
 
 /// Returns the bundle whose step failed, according to the status of the plan.
 pub(super) fn of_failed(world: &Reader<'_>, plan: &Value) -> BlockingBundle {
-    open(plan).map_or_else(BlockingBundle::default, |(index, _)| culprit(world, plan, index))
+    open(plan).map_or_else(BlockingBundle::default, |(index, _)| blocking_bundle(world, plan, index))
 }
 
 /// Returns the current step of a plan: of the steps that are not done, the one whose object the message names, or else the first.

@@ -85,8 +85,8 @@ fn plan_for_phase(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Val
         }
         Phase::Failed => {
             let message = InstallPlan::new(json).message().to_owned();
-            let culprit = blocking_step::of_failed(world, json);
-            Plan::wait(Reason::InstallPlanFailed { namespace, name, message, culprit }).at_an_end()
+            let blocking_bundle = blocking_step::of_failed(world, json);
+            Plan::wait(Reason::InstallPlanFailed { namespace, name, message, blocking_bundle }).at_an_end()
         }
         Phase::Complete if settings.optional_manifests => optional::after_all(settings, world, key, json, now),
         _ => Plan::nothing(),
@@ -150,9 +150,9 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
             status.put_start(started);
             status.put("message", message.as_str());
             status.installed(false, reason::COMPONENT_FAILED, &message, now);
-            let culprit = blocking_step::culprit(world, json, step);
+            let blocking_bundle = blocking_step::blocking_bundle(world, json, step);
             let actions = status.write(json).into_iter().chain(events).collect();
-            Plan::act(actions).because(Reason::InstallPlanFailed { namespace, name, message, culprit })
+            Plan::act(actions).because(Reason::InstallPlanFailed { namespace, name, message, blocking_bundle })
         }
         Some(Stop::Error(Error { message, step, is_final, attempts, again })) => {
             status.put_start(started);
@@ -160,9 +160,17 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
             status.clear_check(now);
             let mut batches = then(pass.actions, status.write(json), events);
             batches.extend(pass.retry);
-            let (culprit, fails_at) = (blocking_step::culprit(world, json, step), is_final.then_some(deadline));
-            let reason =
-                Reason::InstallPlanRetries { namespace, name, message, culprit, attempts, next_at: again, fails_at };
+            let (blocking_bundle, fails_at) =
+                (blocking_step::blocking_bundle(world, json, step), is_final.then_some(deadline));
+            let reason = Reason::InstallPlanRetries {
+                namespace,
+                name,
+                message,
+                blocking_bundle,
+                attempts,
+                next_at: again,
+                fails_at,
+            };
             let mut plan = Plan::in_batches(batches).because(reason);
             plan.reasons.extend(account.and_then(|account| permissions::missing(world, json, &account)));
             // The planner itself retries refused actions.

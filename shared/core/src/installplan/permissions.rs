@@ -54,7 +54,7 @@ pub fn lacking(world: &Reader<'_>, plan: &Value, account: &Account) -> Vec<Missi
     let namespace = object::namespace(plan);
     let owner = (account.namespace.as_str(), account.name.as_str());
     let (within, everywhere) = (Granted::to(world, owner, Some(namespace)), Granted::to(world, owner, None));
-    let mut rights = Vec::new();
+    let mut missing = Vec::new();
     for step in InstallPlan::new(plan).steps_json() {
         let gvk = step::gvk(step);
         let is_done = Step::new(step).is_done();
@@ -73,19 +73,23 @@ pub fn lacking(world: &Reader<'_>, plan: &Value, account: &Account) -> Vec<Missi
         let granted = if namespaced { &within } else { &everywhere };
         let place = namespaced.then(|| namespace.to_owned());
         if !granted.allows(&rule).is_ok_and(|allowed| allowed) {
-            rights.push(MissingPermission { namespace: place.clone(), rule, to_grant: false });
+            missing.push(MissingPermission { namespace: place.clone(), rule, to_grant: false });
         }
         let given = gives_away(world, plan, step, owner).into_iter();
-        rights.extend(given.map(|rule| MissingPermission { namespace: place.clone(), rule, to_grant: true }));
+        missing.extend(given.map(|rule| MissingPermission { namespace: place.clone(), rule, to_grant: true }));
     }
-    rights
+    missing
 }
 
 /// Returns the missing permissions as a reason, without duplicates.
 pub(super) fn missing(world: &Reader<'_>, plan: &Value, account: &Account) -> Option<Reason> {
-    let rights: BTreeSet<String> = lacking(world, plan, account).iter().map(MissingPermission::to_string).collect();
+    let missing: BTreeSet<String> = lacking(world, plan, account).iter().map(MissingPermission::to_string).collect();
     let (namespace, name) = (account.namespace.clone(), account.name.clone());
-    (!rights.is_empty()).then(|| Reason::RightsMissing { namespace, name, rights: rights.into_iter().collect() })
+    (!missing.is_empty()).then(|| Reason::PermissionsMissing {
+        namespace,
+        name,
+        permissions: missing.into_iter().collect(),
+    })
 }
 
 /// Returns the permissions that a step for a Role or a binding would grant and the ServiceAccount lacks.

@@ -157,8 +157,8 @@ fn reason(
     match phase {
         Phase::Complete => None,
         Phase::Failed => {
-            let (message, culprit) = (message.to_owned(), blocking_step::of_failed(world, plan));
-            Some(Reason::InstallPlanFailed { namespace, name, message, culprit })
+            let (message, blocking_bundle) = (message.to_owned(), blocking_step::of_failed(world, plan));
+            Some(Reason::InstallPlanFailed { namespace, name, message, blocking_bundle })
         }
         Phase::None | Phase::Planning if !InstallPlan::new(plan).steps_json().is_empty() => {
             waits("no controller has started to execute it")
@@ -179,14 +179,14 @@ fn reason(
                 let is_final = !message.contains("is forbidden");
                 let ends = |started: Timestamp| started + settings.install_plan_retry_timeout;
                 let fails_at = started.filter(|_| is_final).map(ends);
-                let culprit = blocking_step::of_failed(world, plan);
+                let blocking_bundle = blocking_step::of_failed(world, plan);
                 // Only the controller that executes the plan knows the number of attempts and the time of the next one.
                 let (attempts, next_at) = (0, None);
                 return Some(Reason::InstallPlanRetries {
                     namespace,
                     name,
                     message,
-                    culprit,
+                    blocking_bundle,
                     attempts,
                     next_at,
                     fails_at,

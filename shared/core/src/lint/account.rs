@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::members::carried;
 use super::problem::{Change, Problem};
-use super::rule::{ACCOUNT_LACKS_RIGHTS, ACCOUNT_MISSING};
+use super::rule::{ACCOUNT_LACKS_PERMISSIONS, ACCOUNT_MISSING};
 use super::{LintContext, Tenant};
 use crate::api::cluster_service_version::{Csv, Phase};
 use crate::api::install_plan::{self, InstallPlan};
@@ -93,8 +93,9 @@ fn lacks_permissions(context: &LintContext<'_>, tenant: &Tenant<'_>, at: usize, 
     }
     let names = shortened(wanted_by.iter().map(|object| format!("{} {}", object.gvk.kind, object.name)));
     let message = format!("ServiceAccount {} lacks permissions for {names}: {}", account.name, shortened(&missing));
-    let mut problem = Problem::new(&ACCOUNT_LACKS_RIGHTS, group.json, message).also([account_ref(owner.0, owner.1)]);
-    problem.also.extend(wanted_by);
+    let mut problem =
+        Problem::new(&ACCOUNT_LACKS_PERMISSIONS, group.json, message).also([account_ref(owner.0, owner.1)]);
+    problem.other_objects.extend(wanted_by);
     Some(problem.propose(
         "grant it these permissions, if it is intended to install them",
         Change::Apply(roles(context, account, &lacking)),

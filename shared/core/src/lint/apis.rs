@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::LintContext;
 use super::members::fail;
 use super::problem::{Change, Problem};
-use super::rule::{APIS_CLASH, STATIC_LACKS_API};
+use super::rule::{CONFLICTING_APIS, STATIC_LACKS_API};
 use crate::api::labels::PROVIDED_APIS;
 use crate::api::object::ObjectRef;
 use crate::finding::Severity;
@@ -100,7 +100,7 @@ fn clashes(context: &LintContext<'_>, clash: &Clash) -> Option<Problem> {
     let message = format!("{won_name} also provides {} to {place}: {consequence}", shortened(&claimed));
     let severity = if with_members.is_empty() { Severity::Warning } else { Severity::Error };
     let problem =
-        Problem::new(&APIS_CLASH, lost.json, message).also([ObjectRef::from_object(won.json)]).severity(severity);
+        Problem::new(&CONFLICTING_APIS, lost.json, message).also([ObjectRef::from_object(won.json)]).severity(severity);
     let apis = claimed.into_iter().map(str::to_owned).collect();
     let remedies = remedy::remedies(&context.world, &context.all, &Clash { pair: clash.pair, apis });
     let what = "give the groups targets that have no namespace in common, or remove one of the operators";

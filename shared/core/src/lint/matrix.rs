@@ -51,7 +51,7 @@ pub struct Line {
     /// Whether it supports the targets of each group; an error states why not.
     pub fits: Vec<Result<(), String>>,
     /// The kinds of targets that it supports.
-    pub would_fit: Vec<&'static str>,
+    pub supported_targets: Vec<&'static str>,
     /// Why its install modes are unknown.
     pub unknown: Option<String>,
 }
@@ -113,7 +113,7 @@ pub fn matrices<'o>(
             fitting
                 .entry(*at)
                 .or_default()
-                .extend(matrix.versions.iter().flat_map(|line| line.would_fit.iter().copied()));
+                .extend(matrix.versions.iter().flat_map(|line| line.supported_targets.iter().copied()));
         }
         found.push((*offer, matrix));
     }
@@ -152,13 +152,13 @@ fn line(snapshot: &Snapshot, entries: &[&Entry], groups: &[(&str, String)]) -> L
         Ok(csv) => membership::supports(csv, namespace, targets).map_err(|(_, why)| why),
         Err(_) => Ok(()),
     };
-    let would_fit = SHAPES.iter().filter(|(_, targets)| supports("own", &targets.join(",")).is_ok());
+    let supported_targets = SHAPES.iter().filter(|(_, targets)| supports("own", &targets.join(",")).is_ok());
     Line {
         name: entry.name.clone(),
         version: entry.version_text.clone(),
         channels: entries.iter().map(|entry| entry.channel.clone()).collect(),
         fits: groups.iter().map(|(namespace, targets)| supports(namespace, targets)).collect(),
-        would_fit: would_fit.map(|(words, _)| *words).filter(|_| csv.is_ok()).collect(),
+        supported_targets: supported_targets.map(|(words, _)| *words).filter(|_| csv.is_ok()).collect(),
         unknown: csv.as_ref().err().cloned(),
     }
 }
@@ -207,7 +207,7 @@ impl Matrix {
                 });
                 json!({
                     "name": line.name, "version": line.version, "channels": line.channels,
-                    "groups": fits.collect::<Vec<_>>(), "wouldFit": line.would_fit,
+                    "groups": fits.collect::<Vec<_>>(), "supportedTargets": line.supported_targets,
                 })
             })
             .collect();

@@ -58,7 +58,7 @@ pub struct Unchecked {
     /// Codes of the rules.
     pub codes: Vec<&'static str>,
     /// Why, a sentence without a full stop.
-    pub why: String,
+    pub reason: String,
 }
 
 /// Checks all rules.
@@ -76,8 +76,9 @@ pub fn lint(world: &World, known: &Known, now: Timestamp) -> Linted {
     orphans::check(&context, &mut found);
     found.sort_by_cached_key(Problem::place_among_others);
     let in_part = known.in_part().into_iter();
-    let unchecked =
-        in_part.map(|(why, codes)| Unchecked { codes: codes.into_iter().collect(), why: why.to_owned() }).collect();
+    let unchecked = in_part
+        .map(|(reason, codes)| Unchecked { codes: codes.into_iter().collect(), reason: reason.to_owned() })
+        .collect();
     Linted { groups: context.all.scopes().len(), problems: found, unchecked }
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::LintContext;
 use super::problem::{Change, Problem};
-use super::rule::{ORPHANED_COPY, ORPHANED_GROUP_ROLE, ORPHANED_RIGHTS};
+use super::rule::{ORPHANED_COPY, ORPHANED_GROUP_ROLE, ORPHANED_PERMISSIONS};
 use crate::api::cluster_service_version::Csv;
 use crate::api::install_plan::{InstallPlan, Phase};
 use crate::api::kinds;
@@ -132,7 +132,7 @@ fn of_csv(context: &LintContext<'_>, object: &Value, namespace: &str, csv: &str)
         return None;
     }
     let message = format!("it belongs to ClusterServiceVersion {namespace}/{csv}, which does not exist");
-    Some(delete(&ORPHANED_RIGHTS, object, message).also([csv_ref(namespace, csv)]))
+    Some(delete(&ORPHANED_PERMISSIONS, object, message).also([csv_ref(namespace, csv)]))
 }
 
 fn csv_ref(namespace: &str, name: &str) -> ObjectRef {

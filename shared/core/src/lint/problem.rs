@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Rule;
 use super::rule::{
-    EMPTY_HOLDS_APIS, ORPHANED_COPY, ORPHANED_GROUP_ROLE, ORPHANED_RIGHTS, STALE_APIS, STALE_MEMBER, STALE_STATUS,
+    EMPTY_HOLDS_APIS, ORPHANED_COPY, ORPHANED_GROUP_ROLE, ORPHANED_PERMISSIONS, STALE_APIS, STALE_MEMBER, STALE_STATUS,
 };
 use crate::api::object::{self, ObjectRef};
 use crate::finding::Severity;
@@ -23,7 +23,7 @@ pub struct Problem {
     /// The object that has the problem, and would have to change.
     pub object: ObjectRef,
     /// Other objects that are involved.
-    pub also: Vec<ObjectRef>,
+    pub other_objects: Vec<ObjectRef>,
     /// What is wrong, a clause without a full stop.
     pub message: String,
     /// How to fix it.
@@ -34,7 +34,7 @@ pub struct Problem {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fix {
     /// In words, an imperative without a full stop.
-    pub what: String,
+    pub description: String,
     /// As a change of the cluster, if there is one.
     pub change: Option<Change>,
     /// Whether the change removes nothing that a user may want. Only safe changes may be applied automatically.
@@ -85,7 +85,7 @@ impl Problem {
 
     /// Creates a problem of an object that may not exist, with the severity of the rule.
     pub(super) fn about(rule: &'static Rule, object: ObjectRef, message: impl Into<String>) -> Self {
-        Self { rule, severity: rule.severity, object, also: Vec::new(), message: message.into(), fix: None }
+        Self { rule, severity: rule.severity, object, other_objects: Vec::new(), message: message.into(), fix: None }
     }
 
     pub(super) fn severity(self, severity: Severity) -> Self {
@@ -93,35 +93,35 @@ impl Problem {
     }
 
     pub(super) fn also(mut self, others: impl IntoIterator<Item = ObjectRef>) -> Self {
-        self.also.extend(others);
+        self.other_objects.extend(others);
         self
     }
 
     /// Adds a fix in words only.
-    pub(super) fn advise(self, what: impl Into<String>) -> Self {
-        Self { fix: Some(Fix { what: what.into(), change: None, is_safe: false }), ..self }
+    pub(super) fn advise(self, description: impl Into<String>) -> Self {
+        Self { fix: Some(Fix { description: description.into(), change: None, is_safe: false }), ..self }
     }
 
     /// Adds a change that a user has to decide on.
-    pub(super) fn propose(self, what: impl Into<String>, change: Change) -> Self {
-        Self { fix: Some(Fix { what: what.into(), change: Some(change), is_safe: false }), ..self }
+    pub(super) fn propose(self, description: impl Into<String>, change: Change) -> Self {
+        Self { fix: Some(Fix { description: description.into(), change: Some(change), is_safe: false }), ..self }
     }
 
     /// Adds a change that removes nothing that a user may want.
-    pub(super) fn fix(self, what: impl Into<String>, change: Change) -> Self {
-        Self { fix: Some(Fix { what: what.into(), change: Some(change), is_safe: true }), ..self }
+    pub(super) fn fix(self, description: impl Into<String>, change: Change) -> Self {
+        Self { fix: Some(Fix { description: description.into(), change: Some(change), is_safe: true }), ..self }
     }
 
     /// Returns the namespaces of its objects.
     pub fn namespaces(&self) -> BTreeSet<&str> {
-        let objects = std::iter::once(&self.object).chain(&self.also);
+        let objects = std::iter::once(&self.object).chain(&self.other_objects);
         objects.map(namespace_of).filter(|namespace| !namespace.is_empty()).collect()
     }
 
     /// Returns the key by which problems are sorted: namespace, object, code.
     pub(super) fn place_among_others(&self) -> impl Ord + use<> {
         let ObjectRef { gvk, name, .. } = self.object.clone();
-        (namespace_of(&self.object).to_owned(), gvk.kind, name, self.rule.code, self.also.clone())
+        (namespace_of(&self.object).to_owned(), gvk.kind, name, self.rule.code, self.other_objects.clone())
     }
 
     /// Returns the identity of the problem.
@@ -129,7 +129,7 @@ impl Problem {
         Fingerprint {
             code: self.rule.code.to_owned(),
             object: self.object.to_string(),
-            also: self.also.iter().map(ObjectRef::to_string).collect(),
+            also: self.other_objects.iter().map(ObjectRef::to_string).collect(),
         }
     }
 
@@ -143,7 +143,7 @@ impl Problem {
             &EMPTY_HOLDS_APIS,
             &ORPHANED_COPY,
             &ORPHANED_GROUP_ROLE,
-            &ORPHANED_RIGHTS,
+            &ORPHANED_PERMISSIONS,
         ];
         AFTER_DELETIONS.iter().any(|rule| rule.code == self.rule.code)
     }
@@ -156,8 +156,8 @@ impl Problem {
             "message": self.message,
             "explain": self.rule.command(),
         });
-        if !self.also.is_empty() {
-            document["also"] = self.also.iter().map(reference).collect();
+        if !self.other_objects.is_empty() {
+            document["otherObjects"] = self.other_objects.iter().map(reference).collect();
         }
         if let Some(fix) = &self.fix {
             document["fix"] = fix.document();
@@ -229,7 +229,7 @@ impl Fix {
     }
 
     fn document(&self) -> Value {
-        let mut document = json!({ "what": self.what, "safe": self.is_safe });
+        let mut document = json!({ "description": self.description, "safe": self.is_safe });
         if let Some(command) = self.command() {
             document["command"] = command.into();
         }

@@ -73,12 +73,12 @@ pub static RULES: [&Rule; 22] = [
     &OWN_NAMESPACE_MISSING,
     &INVALID_TARGETS,
     &TARGETS_AND_SELECTOR,
-    &SELECTS_NOTHING,
+    &EMPTY_SELECTION,
     &TARGET_MISSING,
-    &APIS_CLASH,
+    &CONFLICTING_APIS,
     &STATIC_LACKS_API,
     &ACCOUNT_MISSING,
-    &ACCOUNT_LACKS_RIGHTS,
+    &ACCOUNT_LACKS_PERMISSIONS,
     &STALE_MEMBER,
     &STALE_STATUS,
     &STALE_APIS,
@@ -86,7 +86,7 @@ pub static RULES: [&Rule; 22] = [
     &UNUSED,
     &ORPHANED_COPY,
     &ORPHANED_GROUP_ROLE,
-    &ORPHANED_RIGHTS,
+    &ORPHANED_PERMISSIONS,
     &PACKAGE_DOES_NOT_FIT,
     &INVALID_FIELDS,
 ];
@@ -179,9 +179,9 @@ pub(super) static TARGETS_AND_SELECTOR: Rule = Rule {
     reads: &[],
 };
 
-pub(super) static SELECTS_NOTHING: Rule = Rule {
+pub(super) static EMPTY_SELECTION: Rule = Rule {
     code: "OG007",
-    name: "selects-nothing",
+    name: "empty-selection",
     severity: Severity::Warning,
     summary: "The selector matches no namespace, or only namespaces that are being deleted",
     why: "A group without targets has no members: ClusterServiceVersions in its namespace fail with NoTargetNamespaces, which makes the \
@@ -207,9 +207,9 @@ pub(super) static TARGET_MISSING: Rule = Rule {
     reads: &[],
 };
 
-pub(super) static APIS_CLASH: Rule = Rule {
+pub(super) static CONFLICTING_APIS: Rule = Rule {
     code: "OG009",
-    name: "apis-clash",
+    name: "conflicting-apis",
     severity: Severity::Error,
     summary: "Two OperatorGroups provide the same APIs to the same namespaces",
     why: "Two operators would compete for the same resources. OLM assigns them to the first group: members of the other group fail with \
@@ -255,9 +255,9 @@ pub(super) static ACCOUNT_MISSING: Rule = Rule {
     reads: &[],
 };
 
-pub(super) static ACCOUNT_LACKS_RIGHTS: Rule = Rule {
+pub(super) static ACCOUNT_LACKS_PERMISSIONS: Rule = Rule {
     code: "OG012",
-    name: "service-account-rights",
+    name: "service-account-permissions",
     severity: Severity::Error,
     summary: "The ServiceAccount of an OperatorGroup lacks permissions to install its members",
     why: "InstallPlans are executed, and the Deployments of ClusterServiceVersions are created, with its permissions. Forbidden requests \
@@ -372,9 +372,9 @@ pub(super) static ORPHANED_GROUP_ROLE: Rule = Rule {
     reads: &[kind::CLUSTER_ROLE],
 };
 
-pub(super) static ORPHANED_RIGHTS: Rule = Rule {
+pub(super) static ORPHANED_PERMISSIONS: Rule = Rule {
     code: "OG020",
-    name: "orphaned-rights",
+    name: "orphaned-permissions",
     severity: Severity::Warning,
     summary: "Roles or bindings belong to a ClusterServiceVersion that does not exist",
     why: "OLM copies the Roles of an operator to the namespaces that it watches, or creates ClusterRoles from them, and deletes them with \

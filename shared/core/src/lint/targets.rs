@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::problem::{Change, Problem};
-use super::rule::{INVALID_FIELDS, INVALID_TARGETS, SELECTS_NOTHING, TARGET_MISSING, TARGETS_AND_SELECTOR};
+use super::rule::{EMPTY_SELECTION, INVALID_FIELDS, INVALID_TARGETS, TARGET_MISSING, TARGETS_AND_SELECTOR};
 use super::{LintContext, Tenant};
 use crate::api::object::{self, ObjectRef};
 use crate::finding::Severity;
@@ -149,14 +149,14 @@ fn selects_nothing(context: &LintContext<'_>, tenant: &Tenant<'_>, at: usize) ->
     let there = targets.iter().filter_map(|name| context.world.json(&kind::NAMESPACE, "", name));
     if targets.is_empty() {
         let problem =
-            Problem::new(&SELECTS_NOTHING, group.json, "spec.selector matches no namespace").advise(label(group));
+            Problem::new(&EMPTY_SELECTION, group.json, "spec.selector matches no namespace").advise(label(group));
         let stands_still = tenant.the_group().is_some() && !tenant.csvs.is_empty();
         return Some(problem.severity(if stands_still { Severity::Error } else { Severity::Warning }));
     }
     let leaving: Vec<&str> = there.filter(|namespace| object::is_terminating(namespace)).map(object::name).collect();
     (leaving.len() == targets.len()).then(|| {
         let message = format!("spec.selector matches only namespaces that are being deleted: {}", shortened(&leaving));
-        Problem::new(&SELECTS_NOTHING, group.json, message).advise(label(group))
+        Problem::new(&EMPTY_SELECTION, group.json, message).advise(label(group))
     })
 }
 

@@ -107,7 +107,7 @@ pub enum Reason {
         "catalog {namespace}/{name} was served from a directory that was not passed, so {} not updated",
         subscriptions_are(subscriptions)
     )]
-    CatalogNotGiven {
+    CatalogNotProvided {
         /// Namespace of the catalog.
         namespace: String,
         /// Name of the catalog.
@@ -158,7 +158,7 @@ pub enum Reason {
         csvs: Vec<String>,
     },
     /// An InstallPlan failed and is not retried.
-    #[error("InstallPlan {namespace}/{name} failed: {message}{culprit}")]
+    #[error("InstallPlan {namespace}/{name} failed: {message}{blocking_bundle}")]
     InstallPlanFailed {
         /// Namespace of the plan.
         namespace: String,
@@ -167,7 +167,7 @@ pub enum Reason {
         /// Why.
         message: String,
         /// The bundle whose step failed.
-        culprit: BlockingBundle,
+        blocking_bundle: BlockingBundle,
     },
     /// An InstallPlan is complete except for objects that its bundles mark as optional.
     #[error("InstallPlan {namespace}/{name} is complete without optional {}", objects.join(", "))]
@@ -190,7 +190,7 @@ pub enum Reason {
         message: String,
     },
     /// A step of an InstallPlan failed and is retried.
-    #[error("InstallPlan {namespace}/{name} retries: {message}{culprit}{}", tried(*attempts, *next_at))]
+    #[error("InstallPlan {namespace}/{name} retries: {message}{blocking_bundle}{}", tried(*attempts, *next_at))]
     InstallPlanRetries {
         /// Namespace of the plan.
         namespace: String,
@@ -199,7 +199,7 @@ pub enum Reason {
         /// Why the step failed.
         message: String,
         /// The bundle whose step failed.
-        culprit: BlockingBundle,
+        blocking_bundle: BlockingBundle,
         /// Number of consecutive refusals by the API server; 0 if no request was sent.
         attempts: u32,
         /// Time of the next attempt if nothing changes before.
@@ -221,7 +221,7 @@ pub enum Reason {
     #[error(
         "it is not known whether the API server serves {}, which ClusterServiceVersion {namespace}/{name} needs: {message}{}",
         apis.join(", "),
-        if *counts { "; they were served at the last check, and are assumed to be" } else { "" }
+        if *assumed_served { "; they were served at the last check, and are assumed to be" } else { "" }
     )]
     ApisUnknown {
         /// Namespace of the CSV.
@@ -231,7 +231,7 @@ pub enum Reason {
         /// The kinds, `Rose (garden.example.com/v1)`.
         apis: Vec<String>,
         /// Whether they are assumed to be served, because they were when the CSV was last checked.
-        counts: bool,
+        assumed_served: bool,
         /// Why it is not known.
         message: String,
     },
@@ -246,14 +246,14 @@ pub enum Reason {
         message: String,
     },
     /// A ClusterServiceVersion failed.
-    #[error("ClusterServiceVersion {namespace}/{name} failed ({why}): {message}")]
+    #[error("ClusterServiceVersion {namespace}/{name} failed ({failure_reason}): {message}")]
     CsvFailed {
         /// Namespace of the CSV.
         namespace: String,
         /// Name of the CSV.
         name: String,
         /// `status.reason`
-        why: String,
+        failure_reason: String,
         /// `status.message`
         message: String,
     },
@@ -287,7 +287,7 @@ pub enum Reason {
     },
     /// The image of a bundle was not provided to a simulation, and cannot be pulled.
     #[error("bundle {bundle}: {needs}")]
-    BundleNotGiven {
+    BundleNotProvided {
         /// Name of its ClusterServiceVersion.
         bundle: String,
         /// The image.
@@ -312,14 +312,14 @@ pub enum Reason {
         message: String,
     },
     /// A ServiceAccount lacks permissions for actions that are executed as that ServiceAccount.
-    #[error("ServiceAccount {namespace}/{name} may not {}", rights.join("; "))]
-    RightsMissing {
+    #[error("ServiceAccount {namespace}/{name} may not {}", permissions.join("; "))]
+    PermissionsMissing {
         /// Its namespace.
         namespace: String,
         /// Its name.
         name: String,
         /// All missing permissions, each as `create roles.rbac.authorization.k8s.io in namespace garden`.
-        rights: Vec<String>,
+        permissions: Vec<String>,
     },
     /// The API server refused an action, which is retried.
     #[error("the API server refused to {verb} {target} ({attempts}×): {message}")]
@@ -413,9 +413,15 @@ fn missing_catalog(message: &str) -> Option<(&str, &str)> {
 }
 
 /// Returns the hint for a failure of an InstallPlan: to fix its cause, or to remove the bundle whose step failed.
-fn plan_fix_hint(namespace: &str, plan: &str, message: &str, culprit: &BlockingBundle, failed: bool) -> Option<String> {
+fn plan_fix_hint(
+    namespace: &str,
+    plan: &str,
+    message: &str,
+    blocking_bundle: &BlockingBundle,
+    failed: bool,
+) -> Option<String> {
     let cause = fix_hint(message);
-    let BlockingBundle { csv, subscriptions, others } = culprit;
+    let BlockingBundle { csv, subscriptions, others } = blocking_bundle;
     let anew = if subscriptions.is_empty() {
         "then create the InstallPlan again".to_owned()
     } else {
@@ -457,16 +463,16 @@ impl Reason {
             Self::OptionalNotCreated { .. }
             | Self::Ignored { .. }
             | Self::NamespaceTerminating { .. }
-            | Self::ApisUnknown { counts: true, .. }
+            | Self::ApisUnknown { assumed_served: true, .. }
             | Self::CatalogUnavailable { stale: true, .. }
-            | Self::CatalogNotGiven { installed: true, .. } => Severity::Settled,
+            | Self::CatalogNotProvided { installed: true, .. } => Severity::Settled,
             _ => Severity::Blocked,
         }
     }
 
     /// Reports whether requirements of a ClusterServiceVersion are not met, or unknown.
     pub fn is_of_requirements(&self) -> bool {
-        matches!(self, Self::RequirementsNotMet { .. } | Self::ApisUnknown { counts: false, .. })
+        matches!(self, Self::RequirementsNotMet { .. } | Self::ApisUnknown { assumed_served: false, .. })
     }
 
     /// Returns what has to happen before the key can make progress.
@@ -485,8 +491,8 @@ impl Reason {
     /// Returns the message without the number of attempts and the time of the next one, so that it is stable across retries.
     pub fn cause(&self) -> String {
         match self {
-            Self::InstallPlanRetries { namespace, name, message, culprit, .. } => {
-                format!("InstallPlan {namespace}/{name} retries: {message}{culprit}")
+            Self::InstallPlanRetries { namespace, name, message, blocking_bundle, .. } => {
+                format!("InstallPlan {namespace}/{name} retries: {message}{blocking_bundle}")
             }
             Self::Refused { verb, target, message, .. } => {
                 format!("the API server refused to {verb} {target}: {message}")
@@ -513,33 +519,33 @@ impl Reason {
             Self::ApprovalNeeded { namespace, name, .. } => {
                 format!("to review and approve it, run kubectl olm install-plan approve {name} -n {namespace}")
             }
-            Self::CatalogNotGiven { flag, .. } => {
+            Self::CatalogNotProvided { flag, .. } => {
                 format!("pass --catalog {flag} to serve it from that directory and resume updates")
             }
             Self::CatalogNotReady { namespace, name, .. } | Self::CatalogUnavailable { namespace, name, .. } => {
                 format!("to see the address, run kubectl -n {namespace} get catalogsource {name} -o yaml")
             }
-            Self::InstallPlanFailed { namespace, name, message, culprit } => {
-                return plan_fix_hint(namespace, name, message, culprit, true);
+            Self::InstallPlanFailed { namespace, name, message, blocking_bundle } => {
+                return plan_fix_hint(namespace, name, message, blocking_bundle, true);
             }
-            Self::InstallPlanRetries { namespace, name, message, culprit, .. } => {
-                return plan_fix_hint(namespace, name, message, culprit, false);
+            Self::InstallPlanRetries { namespace, name, message, blocking_bundle, .. } => {
+                return plan_fix_hint(namespace, name, message, blocking_bundle, false);
             }
             Self::OptionalNotCreated { namespace, name, .. } => {
                 format!("to see the causes in its Events, run kubectl -n {namespace} describe installplan {name}")
             }
-            Self::RightsMissing { namespace, name, .. } => format!(
+            Self::PermissionsMissing { namespace, name, .. } => format!(
                 "bind the ServiceAccount to a Role or ClusterRole with these permissions (to grant permissions, it needs to have them \
                  itself, or the verbs escalate and bind for the bundle's roles), or remove serviceAccountName from the OperatorGroup; \
                  to see its permissions, run kubectl auth can-i --list --as {}",
                 word(&format!("system:serviceaccount:{namespace}:{name}"))
             ),
-            Self::BundleNotGiven { image, .. } => format!("--bundle-image {image}=PATH"),
+            Self::BundleNotProvided { image, .. } => format!("--bundle-image {image}=PATH"),
             Self::BundleUnpackFailed { image, .. } => {
                 let image = format!("docker://{image}");
                 format!("to check whether the image can be pulled, run skopeo inspect {}; it is retried automatically", word(&image))
             }
-            Self::CsvFailed { why, .. } if why == reason::NO_RETRY => {
+            Self::CsvFailed { failure_reason, .. } if failure_reason == reason::NO_RETRY => {
                 "grant the permissions that the message names; it is retried when a Role, RoleBinding or ServiceAccount of the namespace changes"
                     .to_owned()
             }

@@ -53,7 +53,9 @@ impl Planner {
 
     /// Notes that the installation of a ClusterServiceVersion has timed out. OLM then retries it without end.
     pub(super) fn note_overdue(&mut self, key: &Key, reasons: &[Reason]) {
-        if reasons.iter().any(|r| matches!(r, Reason::CsvFailed { why, .. } if why == reason::INSTALL_CHECK_FAILED)) {
+        if reasons.iter().any(
+            |r| matches!(r, Reason::CsvFailed { failure_reason, .. } if failure_reason == reason::INSTALL_CHECK_FAILED),
+        ) {
             self.overdue.insert(key.clone());
         } else if self.overdue.contains(key) {
             // Between two attempts it has no reasons for a moment.
@@ -94,7 +96,7 @@ mod tests {
         Reason::CsvFailed {
             namespace: "garden".to_owned(),
             name: name.to_owned(),
-            why: "InstallCheckFailed".to_owned(),
+            failure_reason: "InstallCheckFailed".to_owned(),
             message: "install timeout".to_owned(),
         }
     }

@@ -86,7 +86,7 @@ fn not_given<'w>(
         let is_global = namespace == settings.global_catalog_namespace;
         let flag = if is_global { format!("{name}=DIR") } else { format!("{name}.{namespace}=DIR") };
         let (of, catalog) = (namespace.to_owned(), name.to_owned());
-        let reason = Reason::CatalogNotGiven { namespace: of, name: catalog, subscriptions, flag, installed };
+        let reason = Reason::CatalogNotProvided { namespace: of, name: catalog, subscriptions, flag, installed };
         Source { namespace, name, object: None, fact: None, not_given: Some(reason) }
     };
     catalogs.into_iter().map(source).collect()

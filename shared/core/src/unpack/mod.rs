@@ -99,7 +99,7 @@ impl Pending {
     pub(crate) fn reason(&self, known: Option<&str>) -> Reason {
         let (bundle, image) = (self.bundle.clone(), self.image.clone());
         match (&self.state, known) {
-            (State::NotGiven(needs), _) => Reason::BundleNotGiven { bundle, image, needs: needs.clone() },
+            (State::NotGiven(needs), _) => Reason::BundleNotProvided { bundle, image, needs: needs.clone() },
             (State::Failed(_, message) | State::JobFailed(_, message), _) => {
                 Reason::BundleUnpackFailed { bundle, image, message: message.clone() }
             }

@@ -205,7 +205,7 @@ fn verify(
     whole(catalog.findings())?;
     let load = catalog.load();
     let mut others: Vec<&str> = Vec::new();
-    for package in &load.set_aside {
+    for package in &load.invalid_packages {
         if addition.packages.contains(package) {
             let named = format!("package {package:?}");
             let why = load.findings.iter().find(|f| f.severity == Severity::Error && f.subject.ends_with(&named));

@@ -46,7 +46,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let (old, new) = (old?, new?);
     // A package that cannot be read must not count as removed.
     let broken: BTreeSet<&String> =
-        new.load.set_aside.iter().filter(|p| old.load.snapshot.package(p).is_some()).collect();
+        new.load.invalid_packages.iter().filter(|p| old.load.snapshot.package(p).is_some()).collect();
     if let Some(first) = broken.first() {
         let refused =
             CliError::input(format!("package {first:?} is invalid in the new catalog and cannot be compared"));

@@ -119,7 +119,7 @@ fn all(snapshot: &Snapshot, format: Format, printer: &mut Printer) -> Result<Out
     let mut table = Table::new(["PACKAGE", "CHANNEL", "HEAD", "VERSIONS", "STRANDED"]);
     for (package, graphs) in &graphs {
         for graph in graphs {
-            let stranded = graph.nodes().iter().filter(|node| !node.arrives).count();
+            let stranded = graph.nodes().iter().filter(|node| !node.reaches_head).count();
             let stranded = if stranded == 0 { String::new() } else { stranded.to_string() };
             let Channel { name, entries, .. } = graph.channel();
             let head = graph.head().to_owned();
@@ -224,13 +224,13 @@ fn print(drawing: &Drawing, format: Format, printer: &mut Printer) -> Result<(),
 fn package_document(package: &Package, graphs: &[Graph<'_>], is_shown: impl Fn(&Node<'_>) -> bool) -> Value {
     let version = |graph: &Graph<'_>, node: &Node<'_>| {
         let next = node.next.map(|(next, by)| json!({ "name": graph.nodes()[next].name, "by": by }));
-        let because = match graph.walk(node.point()).end {
+        let reason = match graph.walk(node.point()).end {
             End::Head => None,
             end => Some(end.to_string()),
         };
         let mut version = json!({
             "name": node.name, "inChannel": node.entry.is_some(), "skippedBy": node.skipped_by, "next": next,
-            "comesToHead": node.arrives, "because": because,
+            "reachesHead": node.reaches_head, "reason": reason,
         });
         if let Some(entry) = node.entry {
             version["version"] = entry.version_text.clone().into();
@@ -315,7 +315,7 @@ struct UpdatePath<'a> {
     to: Option<Start>,
     hops: Vec<Hop<'a>>,
     /// Why the path does not reach its target.
-    because: Option<String>,
+    reason: Option<String>,
     /// Other channels with a path to the target.
     others: Vec<&'a str>,
 }
@@ -341,13 +341,13 @@ fn way(
     let graph = Graph::new(channel);
     let from = Start::read(from, package, channel, printer)?;
     let to = options.to.as_ref().map(|to| Start::read(to, package, channel, printer)).transpose()?;
-    let (hops, because) = hops(&graph, &from, to.as_ref());
+    let (hops, reason) = hops(&graph, &from, to.as_ref());
     let leads = |c: &&Channel| c.name != channel.name && self::hops(&Graph::new(c), &from, to.as_ref()).1.is_none();
-    let others = match because {
+    let others = match reason {
         Some(_) => package.channels.iter().filter(leads).map(|c| c.name.as_str()).collect(),
         None => Vec::new(),
     };
-    let way = UpdatePath { package: &package.name, channel: &channel.name, from, to, hops, because, others };
+    let way = UpdatePath { package: &package.name, channel: &channel.name, from, to, hops, reason, others };
     match options.format {
         Format::Text => printer.data(&way)?,
         Format::Json => printer.json(&way.document())?,
@@ -358,7 +358,7 @@ fn way(
             print(&Drawing { title: package.name.clone(), parts: vec![part] }, format, printer)?;
         }
     }
-    Ok(if way.because.is_none() { Outcome::Done } else { Outcome::Negative })
+    Ok(if way.reason.is_none() { Outcome::Done } else { Outcome::Negative })
 }
 
 /// Returns the updates to a version, or to the head, and why they do not reach it.
@@ -413,15 +413,15 @@ impl UpdatePath<'_> {
         }
         without_null(json!({
             "apiVersion": API_VERSION, "kind": "UpdatePath", "package": self.package, "channel": self.channel,
-            "from": self.from.name, "to": self.to.as_ref().map(|to| &to.name), "arrives": self.because.is_none(),
-            "hops": hops, "because": self.because, "otherChannels": self.others,
+            "from": self.from.name, "to": self.to.as_ref().map(|to| &to.name), "reachesTarget": self.reason.is_none(),
+            "hops": hops, "reason": self.reason, "otherChannels": self.others,
         }))
     }
 }
 
 impl fmt::Display for UpdatePath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { package, channel, from, to, hops, because, others } = self;
+        let Self { package, channel, from, to, hops, reason, others } = self;
         writeln!(f, "package {}, channel {}", one_line(package), one_line(channel))?;
         writeln!(f, "{}", one_line(&from.name))?;
         let mut at = from.version.as_ref();
@@ -438,12 +438,12 @@ impl fmt::Display for UpdatePath<'_> {
             at = to.version.as_ref();
         }
         let count = if hops.len() == 1 { "1 update".to_owned() } else { format!("{} updates", hops.len()) };
-        match because {
+        match reason {
             None if to.is_some() => writeln!(f, "reached after {count}"),
             None => writeln!(f, "reached the channel head after {count}"),
-            Some(because) => {
-                let already = because.contains(" has no update: ");
-                writeln!(f, "{}{}", if already { "" } else { "no further update: " }, one_line(because))?;
+            Some(reason) => {
+                let already = reason.contains(" has no update: ");
+                writeln!(f, "{}{}", if already { "" } else { "no further update: " }, one_line(reason))?;
                 if others.is_empty() {
                     Ok(())
                 } else {

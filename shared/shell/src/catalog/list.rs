@@ -93,7 +93,7 @@ fn packages(load: &Loaded, packages: &[&Package]) -> Listing {
     Listing {
         columns: narrow.into_iter().chain(wide).collect(),
         entries: entries.collect(),
-        document: json!({ "apiVersion": API_VERSION, "kind": "PackageList", "setAside": load.set_aside }),
+        document: json!({ "apiVersion": API_VERSION, "kind": "PackageList", "invalidPackages": load.invalid_packages }),
     }
 }
 

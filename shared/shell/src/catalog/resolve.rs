@@ -330,7 +330,7 @@ spec: { version: 1.0.0 }
         assert_eq!(answer, Ok(Outcome::Negative));
         let said: Value = serde_json::from_str(&said).unwrap();
         assert_eq!((&said["kind"], &said["result"]), (&json!("Resolution"), &json!("failed")));
-        assert_eq!(said["because"][1]["reason"], "noPackage");
+        assert_eq!(said["reasons"][1]["reason"], "noPackage");
     }
 
     #[test]

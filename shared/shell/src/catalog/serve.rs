@@ -147,8 +147,8 @@ impl Serving {
         // Read before the content, so that concurrent changes are detected.
         keeper.versions = keeper.read_versions().await;
         let (load, held) = load(&keeper.refs, &keeper.images).await?;
-        let Loaded { snapshot, findings, set_aside } = load;
-        counts.loaded(&snapshot, set_aside.len(), now());
+        let Loaded { snapshot, findings, invalid_packages } = load;
+        counts.loaded(&snapshot, invalid_packages.len(), now());
         keeper.held = held;
         let (sender, snapshots) = watch::channel(snapshot);
         let settings = server::Options { tls, grace: options.grace, ..server::Options::default() };
@@ -322,13 +322,13 @@ impl Keeper {
 
     async fn load(&mut self, snapshots: &watch::Sender<Snapshot>) {
         match load(&self.refs, &self.images).await {
-            Ok((Loaded { snapshot, findings, set_aside }, held)) => {
+            Ok((Loaded { snapshot, findings, invalid_packages }, held)) => {
                 for finding in findings {
                     tracing::warn!("{}", finding.one_line());
                 }
-                let set_aside = set_aside.len();
-                tracing::info!(packages = snapshot.packages().len(), set_aside, "loaded new content");
-                self.counts.loaded(&snapshot, set_aside, now());
+                let invalid_packages = invalid_packages.len();
+                tracing::info!(packages = snapshot.packages().len(), invalid_packages, "loaded new content");
+                self.counts.loaded(&snapshot, invalid_packages, now());
                 snapshots.send_replace(snapshot);
                 self.held = held;
             }

@@ -174,7 +174,7 @@ impl OpenCatalog {
         drop(progress);
         let wrong = load.findings.iter().filter(|f| f.severity == Severity::Error).count();
         if wrong > 0 {
-            let aside: Vec<&str> = load.set_aside.iter().map(String::as_str).filter(|p| !p.is_empty()).collect();
+            let aside: Vec<&str> = load.invalid_packages.iter().map(String::as_str).filter(|p| !p.is_empty()).collect();
             let aside =
                 if aside.is_empty() { String::new() } else { format!(", invalid packages: {}", aside.join(", ")) };
             let named: Vec<String> = refs.iter().map(ToString::to_string).collect();
@@ -191,7 +191,7 @@ impl OpenCatalog {
     pub(super) fn package(&self, name: &str, printer: &mut Printer) -> Option<&Package> {
         let found = self.load.snapshot.package(name);
         if found.is_none() {
-            let is_broken = self.load.set_aside.contains(name);
+            let is_broken = self.load.invalid_packages.contains(name);
             let why = if is_broken {
                 "is invalid; for the reasons, run kubectl olm catalog validate".to_owned()
             } else {

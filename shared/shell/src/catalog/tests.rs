@@ -100,7 +100,10 @@ fn all_findings_and_the_valid_packages() {
     assert_eq!(err, "2 valid packages with 4 bundles, 1 invalid package: 1 finding\n");
     let (_, out, _) = validated(refs, Format::Json, false);
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert_eq!((&json["passed"], &json["setAside"][0], &json["packages"]), (&false.into(), &"weed".into(), &2.into()));
+    assert_eq!(
+        (&json["passed"], &json["invalidPackages"][0], &json["packages"]),
+        (&false.into(), &"weed".into(), &2.into())
+    );
 }
 
 #[test]

@@ -38,13 +38,13 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let passed = !load.findings.iter().any(is_refused);
     let served = load.snapshot.packages().len();
     let bundles = load.snapshot.bundle_count();
-    if served == 0 && load.set_aside.is_empty() && load.findings.is_empty() {
+    if served == 0 && load.invalid_packages.is_empty() && load.findings.is_empty() {
         printer.warn("no package found; templates are rendered with: kubectl olm catalog render");
     }
     if options.format == Format::Text {
         Report { findings: &load.findings, about: &[], checked: &[] }.text(printer)?;
-        let set_aside = load.set_aside.iter().filter(|p| !p.is_empty()).count();
-        printer.talk(summary(served, bundles, set_aside, load.findings.len(), passed));
+        let invalid_packages = load.invalid_packages.iter().filter(|p| !p.is_empty()).count();
+        printer.talk(summary(served, bundles, invalid_packages, load.findings.len(), passed));
     } else {
         let about = json!({
             "apiVersion": API_VERSION,
@@ -53,16 +53,16 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
             "strict": options.strict,
             "packages": served,
             "bundles": bundles,
-            "setAside": load.set_aside,
+            "invalidPackages": load.invalid_packages,
         });
         Report { findings: &load.findings, about: &[], checked: &[] }.data(options.format, about, printer)?;
     }
     Ok(if passed { Outcome::Done } else { Outcome::Negative })
 }
 
-fn summary(packages: usize, bundles: usize, set_aside: usize, findings: usize, passed: bool) -> String {
+fn summary(packages: usize, bundles: usize, invalid_packages: usize, findings: usize, passed: bool) -> String {
     let bundles = count(bundles, "bundle");
-    let what = match set_aside {
+    let what = match invalid_packages {
         0 => format!("{} with {bundles}", count(packages, "package")),
         n => format!("{} with {bundles}, {}", count(packages, "valid package"), count(n, "invalid package")),
     };

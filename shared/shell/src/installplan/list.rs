@@ -230,8 +230,10 @@ fn entry(listed: &Listed<'_>, state: &ClusterState, is_wide: bool) -> Entry {
 fn why(summary: &PlanSummary) -> String {
     let reason = summary.reason.as_ref().map(|reason| match reason {
         Reason::ApprovalNeeded { .. } => "waits for approval".to_owned(),
-        Reason::InstallPlanFailed { message, culprit, .. } => format!("{message}{}", blamed(culprit)),
-        Reason::InstallPlanRetries { message, culprit, .. } => format!("retries: {message}{}", blamed(culprit)),
+        Reason::InstallPlanFailed { message, blocking_bundle, .. } => format!("{message}{}", blamed(blocking_bundle)),
+        Reason::InstallPlanRetries { message, blocking_bundle, .. } => {
+            format!("retries: {message}{}", blamed(blocking_bundle))
+        }
         Reason::InstallPlanWaits { message, .. } | Reason::Invalid { message, .. } => message.clone(),
         other => other.to_string(),
     });
@@ -240,8 +242,8 @@ fn why(summary: &PlanSummary) -> String {
 }
 
 /// Returns the bundle whose step it is, if the plan has several.
-fn blamed(culprit: &BlockingBundle) -> String {
-    if culprit.others.is_empty() { String::new() } else { format!(" ({})", culprit.csv) }
+fn blamed(blocking_bundle: &BlockingBundle) -> String {
+    if blocking_bundle.others.is_empty() { String::new() } else { format!(" ({})", blocking_bundle.csv) }
 }
 
 fn shortened(text: &str) -> String {

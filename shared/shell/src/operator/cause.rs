@@ -9,7 +9,7 @@ pub(super) fn cause(reason: &Reason) -> String {
         Reason::Unsatisfiable { message, .. }
         | Reason::NotHealthy { message, .. }
         | Reason::StatusWaits { message, .. } => message.clone(),
-        Reason::CsvFailed { why, message, .. } => format!("{why}: {message}"),
+        Reason::CsvFailed { failure_reason, message, .. } => format!("{failure_reason}: {message}"),
         Reason::RequirementsNotMet { missing, .. } => format!("requirements are not met: {}", missing.join("; ")),
         Reason::InstallPlanFailed { name, message, .. } => format!("InstallPlan {name} failed: {message}"),
         Reason::InstallPlanWaits { name, message, .. } => format!("InstallPlan {name} waits: {message}"),

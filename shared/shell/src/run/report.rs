@@ -65,12 +65,12 @@ impl Report {
 fn merged<'r>(reasons: impl Iterator<Item = &'r Reason>) -> Vec<Reason> {
     let mut merged: Vec<Reason> = Vec::new();
     for reason in reasons {
-        let Reason::CatalogNotGiven { flag, subscriptions, installed, .. } = reason else {
+        let Reason::CatalogNotProvided { flag, subscriptions, installed, .. } = reason else {
             merged.push(reason.clone());
             continue;
         };
         let known = merged.iter_mut().find_map(|other| match other {
-            Reason::CatalogNotGiven { flag: of, subscriptions, installed: settled, .. }
+            Reason::CatalogNotProvided { flag: of, subscriptions, installed: settled, .. }
                 if of == flag && settled == installed =>
             {
                 Some(subscriptions)
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn what_is_installed_without_its_directory_is_a_note() {
-        let reason = |subscription: &str| Reason::CatalogNotGiven {
+        let reason = |subscription: &str| Reason::CatalogNotProvided {
             namespace: "olm".to_owned(),
             name: "market".to_owned(),
             subscriptions: vec![subscription.to_owned()],

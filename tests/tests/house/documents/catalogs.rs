@@ -11,7 +11,7 @@ forms! {
     /// Packages of a catalog: catalog list.
     PackageList {
         /// Invalid packages, which are not served.
-        set_aside: Vec<String>,
+        invalid_packages: Vec<String>,
         /// The valid packages, by name.
         items: Vec<PackageItem>,
     }
@@ -65,7 +65,7 @@ forms! {
         /// The number of bundles in the served packages.
         bundles: u64,
         /// Invalid packages, which are not served.
-        set_aside: Vec<String>,
+        invalid_packages: Vec<String>,
         /// The findings, by file and line.
         findings: Vec<Finding>,
     }
@@ -138,9 +138,9 @@ forms! {
         /// Name of the bundle.
         name: String,
         /// Why it is stranded, as a sentence without a full stop.
-        because: String,
+        reason: String,
         /// Other channels of the new catalog in which it has an update path to the head.
-        ways_out: Vec<String>,
+        alternative_channels: Vec<String>,
         /// Namespace of the Subscription that installed it; absent without --installed.
         namespace: Option<String>,
         /// Name of the Subscription that installed it; absent without --installed.
@@ -221,9 +221,9 @@ forms! {
         /// The version to which OLM updates it; absent if it has no update.
         next: Option<GraphNext>,
         /// Whether its updates reach the head of the channel.
-        comes_to_head: bool,
+        reaches_head: bool,
         /// Why its updates do not reach the head.
-        because: Option<String>,
+        reason: Option<String>,
         /// Version of the bundle.
         version: Option<String>,
         /// The bundle that it replaces in this channel.
@@ -253,11 +253,11 @@ forms! {
         /// The bundle that was requested with --to; absent for the head of the channel.
         to: Option<String>,
         /// Whether the path reaches its target.
-        arrives: bool,
+        reaches_target: bool,
         /// The updates in order, one per InstallPlan.
         hops: Vec<Hop>,
         /// Why the path does not reach its target.
-        because: Option<String>,
+        reason: Option<String>,
         /// Other channels in which there is a path to the target.
         other_channels: Vec<String>,
     }
@@ -285,7 +285,7 @@ forms! {
         /// OLM's own message about the failure.
         message: Option<String>,
         /// The requirements that contradict each other, as a derivation.
-        because: Option<Vec<Statement>>,
+        reasons: Option<Vec<Statement>>,
         /// Bundles that cannot be installed, with the reasons.
         excluded: Option<Vec<ExcludedBundle>>,
         /// Changes with which the resolution would succeed: the field `repair` contains the kind, the other fields depend on it.
@@ -297,15 +297,15 @@ forms! {
         /// The installed ClusterServiceVersion that it replaces; empty if none.
         replaces: String,
         /// What requires the bundle.
-        because: Vec<Statement>,
+        reasons: Vec<Statement>,
         /// Bundles that would satisfy the same requirement and were not chosen.
-        passed_over: Vec<ExcludedBundle>,
+        rejected: Vec<ExcludedBundle>,
     }
     /// A bundle that is not installed.
     ExcludedBundle {
         #[schemars(flatten)] bundle: BundleName,
         /// Why the bundle is not installed.
-        because: Statement,
+        reason: Statement,
     }
     /// A bundle and the catalog that contains it.
     BundleName {

@@ -25,7 +25,7 @@ forms! {
         /// The codes of the rules.
         codes: Vec<String>,
         /// What could not be read, and why.
-        why: String,
+        reason: String,
     }
     /// A problem of an OperatorGroup or of an object that depends on it.
     GroupFinding {
@@ -42,7 +42,7 @@ forms! {
         /// The command that explains the rule.
         explain: String,
         /// Further objects that are involved.
-        also: Option<Vec<Reference>>,
+        other_objects: Option<Vec<Reference>>,
         /// The smallest change that corrects it; absent if there is none.
         fix: Option<Fix>,
         /// The file that contains the object, if it was read from a file.
@@ -66,7 +66,7 @@ forms! {
     /// A change that corrects a problem.
     Fix {
         /// What to change, as a sentence without a full stop.
-        what: String,
+        description: String,
         /// Whether --fix applies it.
         safe: bool,
         /// A shell command that applies it.
@@ -107,7 +107,7 @@ forms! {
         /// The result for each of the OperatorGroups, in their order.
         groups: Vec<MatrixFit>,
         /// The kinds of targets that this version supports, in words.
-        would_fit: Vec<String>,
+        supported_targets: Vec<String>,
     }
     /// Whether a version supports the targets of an OperatorGroup.
     MatrixFit {
@@ -125,7 +125,7 @@ forms! {
         /// The pairs of OperatorGroups that have common namespaces.
         intersections: Vec<Intersection>,
         /// The number of intersections with conflicting APIs.
-        clashes: u64,
+        conflicts: u64,
     }
     /// An OperatorGroup, its targets and its members.
     IntersectingGroup {
@@ -153,11 +153,12 @@ forms! {
         /// The APIs that it provides, each as Kind.version.group.
         provides: Vec<String>,
         /// Its APIs that other intersecting OperatorGroups provide as well.
-        contested: Vec<String>,
+        #[schemars(rename = "conflictingAPIs")]
+        conflicting_apis: Vec<String>,
         /// The OperatorGroups that provide the same APIs.
-        contested_by: Vec<GroupName>,
+        conflicts_with: Vec<GroupName>,
         /// The rule of OLM that applies: Continue, Add, StaticLacks, Conflict, Remove or StaticContested.
-        row: String,
+        case: String,
         /// The condition under which the rule applies.
         condition: String,
         /// What OLM does by this rule.
@@ -192,7 +193,7 @@ forms! {
         /// The API as Kind.version.group.
         api: String,
         /// The OperatorGroups that have the API in their annotation; members of the others fail.
-        held_by: Vec<GroupName>,
+        provided_by: Vec<GroupName>,
     }
     /// A change that resolves a conflict.
     Remedy {

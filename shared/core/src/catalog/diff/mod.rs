@@ -120,9 +120,9 @@ pub struct Stranded {
     /// Name of the bundle.
     pub name: String,
     /// Why, in a sentence without a full stop.
-    pub because: String,
+    pub reason: String,
     /// Other channels of the new catalog in which it has an update path to the head.
-    pub ways_out: Vec<String>,
+    pub alternative_channels: Vec<String>,
     /// The Subscription that installed it, if known.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub subscription: Option<Subscription>,

@@ -14,14 +14,14 @@ pub(super) fn of_all(old: &Snapshot, new: &Snapshot) -> Vec<Stranded> {
         let now = Ways::new(new.package(&package.name));
         for channel in &package.channels {
             let before = Graph::new(channel);
-            for node in before.nodes().iter().filter(|node| node.arrives) {
-                let Some(because) = now.obstacle(&package.name, &channel.name, node.point()) else { continue };
+            for node in before.nodes().iter().filter(|node| node.reaches_head) {
+                let Some(reason) = now.obstacle(&package.name, &channel.name, node.point()) else { continue };
                 stranded.push(Stranded {
                     package: package.name.clone(),
                     channel: channel.name.clone(),
                     name: node.name.to_owned(),
-                    because,
-                    ways_out: now.ways_out(&channel.name, node.point()),
+                    reason,
+                    alternative_channels: now.alternative_channels(&channel.name, node.point()),
                     subscription: None,
                 });
             }
@@ -46,13 +46,13 @@ pub(super) fn of_installed(old: &Snapshot, new: &Snapshot, installed: &[Installe
             if before.obstacle(package, channel, point).is_some() {
                 continue;
             }
-            let Some(because) = now.obstacle(package, channel, point) else { continue };
+            let Some(reason) = now.obstacle(package, channel, point) else { continue };
             stranded.push(Stranded {
                 package: package.clone(),
                 channel: channel.clone(),
                 name: name.clone(),
-                because,
-                ways_out: now.ways_out(channel, point),
+                reason,
+                alternative_channels: now.alternative_channels(channel, point),
                 subscription: Some(subscription.clone()),
             });
         }
@@ -89,7 +89,7 @@ impl<'a> Ways<'a> {
     }
 
     /// Returns other channels in which the version has an update path to the head.
-    fn ways_out(&self, channel: &str, from: Point<'_>) -> Vec<String> {
+    fn alternative_channels(&self, channel: &str, from: Point<'_>) -> Vec<String> {
         let others = self.graphs.iter().filter(|graph| graph.channel().name != channel);
         others.filter(|graph| obstacle(graph, from).is_none()).map(|graph| graph.channel().name.clone()).collect()
     }

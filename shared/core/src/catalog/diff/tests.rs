@@ -117,8 +117,8 @@ fn packages_and_channels_come_and_go() {
     assert_eq!(diff.packages[0].channels[0].change, Change::Removed);
     assert_eq!(diff.packages[0].bundles, []);
     let [stranded] = &diff.stranded[..] else { panic!("{diff}") };
-    assert_eq!((&*stranded.name, &*stranded.because), ("rose.v1.2.0", "channel fast of package rose was removed"));
-    assert_eq!(stranded.ways_out, ["stable"]);
+    assert_eq!((&*stranded.name, &*stranded.reason), ("rose.v1.2.0", "channel fast of package rose was removed"));
+    assert_eq!(stranded.alternative_channels, ["stable"]);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn only_installed_versions_are_compared() {
     assert!(diff.to_string().contains("  rose, channel stable: rose.v1.0.0 of Subscription a/roses\n"), "{diff}");
     let json = serde_json::to_value(&diff.stranded[0]).unwrap();
     assert_eq!(
-        (&json["namespace"], &json["subscription"], &json["waysOut"][0]),
+        (&json["namespace"], &json["subscription"], &json["alternativeChannels"][0]),
         (&"a".into(), &"roses".into(), &"fast".into())
     );
 }

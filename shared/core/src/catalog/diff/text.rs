@@ -21,16 +21,16 @@ impl fmt::Display for Diff {
         let mut alike: BTreeMap<_, Vec<&Stranded>> = BTreeMap::new();
         for one in &self.stranded {
             let namespace = one.subscription.as_ref().map(|s| s.namespace.as_str());
-            let key = (&*one.package, &*one.channel, &*one.because, &one.ways_out[..], namespace);
+            let key = (&*one.package, &*one.channel, &*one.reason, &one.alternative_channels[..], namespace);
             alike.entry(key).or_default().push(one);
         }
-        for ((package, channel, because, ways_out, _), stranded) in alike {
+        for ((package, channel, reason, alternative_channels, _), stranded) in alike {
             let names: Vec<String> = stranded.iter().map(|one| named(one)).collect();
             let channel = if channel.is_empty() { String::new() } else { format!(", channel {channel}") };
             writeln!(f, "  {package}{channel}: {}", shortened(&names))?;
-            writeln!(f, "    because {because}")?;
-            if !ways_out.is_empty() {
-                writeln!(f, "    alternative: channel {}", ways_out.join(" or "))?;
+            writeln!(f, "    because {reason}")?;
+            if !alternative_channels.is_empty() {
+                writeln!(f, "    alternative: channel {}", alternative_channels.join(" or "))?;
             }
         }
         Ok(())

@@ -144,7 +144,7 @@ impl Part {
 
 fn appearance(graph: &Graph<'_>, node: &Node<'_>) -> Look {
     match node {
-        _ if !node.arrives => Look::Stranded,
+        _ if !node.reaches_head => Look::Stranded,
         Node { entry: None, .. } => Look::Absent,
         Node { name, .. } if *name == graph.head() => Look::Head,
         Node { skipped_by: Some(_), .. } => Look::Skipped,
@@ -159,7 +159,7 @@ fn note(node: &Node<'_>) -> String {
         Some(entry) if !node.name.contains(&entry.version_text) => notes.push(entry.version_text.clone()),
         Some(_) => {}
     }
-    if !node.arrives {
+    if !node.reaches_head {
         notes.push(if node.next.is_none() { "no update" } else { "stranded" }.to_owned());
     }
     if node.entry.is_some_and(|e| e.deprecation.is_some()) {

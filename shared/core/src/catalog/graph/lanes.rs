@@ -46,7 +46,7 @@ impl Lanes {
             }
         }
         let mut roots: Vec<usize> = (0..nodes.len()).filter(|n| shown[*n] && above[*n].is_none()).collect();
-        roots.sort_by_key(|n| (nodes[*n].name != graph.head(), !nodes[*n].arrives));
+        roots.sort_by_key(|n| (nodes[*n].name != graph.head(), !nodes[*n].reaches_head));
         let sizes = sizes(&roots, &below);
         let mut lanes = Self { rows: Vec::new() };
         for root in roots {

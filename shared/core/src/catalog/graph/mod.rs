@@ -62,7 +62,7 @@ pub struct Node<'a> {
     /// The node to which OLM updates it, and by which edge.
     pub next: Option<(usize, Update)>,
     /// Whether its updates reach the head.
-    pub arrives: bool,
+    pub reaches_head: bool,
 }
 
 /// An update.
@@ -231,20 +231,20 @@ impl<'a> Graph<'a> {
         let head = self.order.as_ref().ok().and_then(|_| self.places.get(self.head())).copied();
         // A head that the skipRange of an older entry covers is not the end of the updates.
         let Some(head) = head.filter(|head| self.nodes[*head].next.is_none()) else { return };
-        self.nodes[head].arrives = true;
+        self.nodes[head].reaches_head = true;
         for start in 0..self.nodes.len() {
             let (mut path, mut seen) = (Vec::new(), BTreeSet::new());
             let mut at = start;
-            while !self.nodes[at].arrives && seen.insert(at) {
+            while !self.nodes[at].reaches_head && seen.insert(at) {
                 path.push(at);
                 match self.nodes[at].next {
                     Some((next, _)) => at = next,
                     None => break,
                 }
             }
-            if self.nodes[at].arrives {
+            if self.nodes[at].reaches_head {
                 for place in path {
-                    self.nodes[place].arrives = true;
+                    self.nodes[place].reaches_head = true;
                 }
             }
         }
@@ -273,7 +273,7 @@ fn nodes(channel: &Channel) -> Vec<Node<'_>> {
     let mentioned: BTreeSet<&str> = mentioned.filter(|name| !name.is_empty() && !held.contains(name)).collect();
     let node = |name, entry| {
         let skipped_by = skippers.get(name).copied();
-        Node { name, entry, skipped_by, next: None, arrives: false }
+        Node { name, entry, skipped_by, next: None, reaches_head: false }
     };
     let held = entries.iter().map(|entry| node(entry.name.as_str(), Some(*entry)));
     held.chain(mentioned.into_iter().map(|name| node(name, None))).collect()

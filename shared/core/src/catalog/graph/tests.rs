@@ -69,7 +69,7 @@ fn stranded_versions_have_a_reason() {
     let why =
         "rose.v3.0.0 has no update: no entry in channel stable replaces or skips it, and no skipRange covers 3.0.0";
     assert_eq!(walked(&graph, "rose.v3.0.0"), (Vec::new(), why.to_owned()));
-    let stranded: Vec<&str> = graph.nodes().iter().filter(|n| !n.arrives).map(|n| n.name).collect();
+    let stranded: Vec<&str> = graph.nodes().iter().filter(|n| !n.reaches_head).map(|n| n.name).collect();
     assert_eq!(stranded, ["rose.v1.0.1"]);
 }
 
@@ -84,7 +84,7 @@ fn an_older_entry_may_cover_the_head() {
     let (hops, end) = walked(&graph, "rose.v1.0.0");
     assert_eq!(hops, ["replaces rose.v2.0.0", "skipRange rose.v1.0.0"]);
     assert_eq!(end, "the updates form a cycle that returns to rose.v1.0.0");
-    assert!(graph.nodes().iter().all(|node| !node.arrives));
+    assert!(graph.nodes().iter().all(|node| !node.reaches_head));
     assert_eq!(Lanes::new(&graph, |_| true).rows.len(), 2);
 }
 

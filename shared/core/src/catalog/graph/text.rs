@@ -35,7 +35,7 @@ impl Text<'_, '_> {
         let node = self.node(row);
         let by = node.next.map(|(_, by)| by);
         let of_entry = node.entry.map(|entry| entry.deprecation.is_some());
-        (row.column, row.is_top, row.above.is_some(), by, of_entry, node.skipped_by.is_some(), node.arrives)
+        (row.column, row.is_top, row.above.is_some(), by, of_entry, node.skipped_by.is_some(), node.reaches_head)
     }
 
     /// Returns runs of consecutive rows of one kind.
@@ -116,7 +116,7 @@ impl fmt::Display for Text<'_, '_> {
         let width = widths.max().unwrap_or_default();
         let mut stranded = false;
         for group in self.groups() {
-            let strands = group.first().is_some_and(|row| !self.node(row).arrives);
+            let strands = group.first().is_some_and(|row| !self.node(row).reaches_head);
             if strands && !stranded && self.graph.problem().is_none() {
                 writeln!(f, "stranded, without a path to the head")?;
             }

@@ -167,7 +167,7 @@ schema: [1]
 ";
     let load = load_text(&format!("{CATALOG}{broken}"));
     assert_eq!(load.snapshot, loaded(CATALOG));
-    assert_eq!(load.set_aside.iter().collect::<Vec<_>>(), ["daisy", "tulip"]);
+    assert_eq!(load.invalid_packages.iter().collect::<Vec<_>>(), ["daisy", "tulip"]);
     let codes: Vec<_> = load.findings.iter().map(|f| f.code).collect();
     assert_eq!(
         codes,

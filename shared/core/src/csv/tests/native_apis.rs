@@ -99,7 +99,9 @@ fn an_api_that_does_not_respond_neither_fails_nor_admits_operators() {
     learn(&mut world, "v2", away());
     let step = next(&world, &csv("Succeeded", &["v1", "v2"]));
     assert_eq!(found(&step), ("Succeeded", vec!["Present", "Present"]));
-    let [reason @ Reason::ApisUnknown { counts: true, .. }] = &step.reasons[..] else { panic!("{:?}", step.reasons) };
+    let [reason @ Reason::ApisUnknown { assumed_served: true, .. }] = &step.reasons[..] else {
+        panic!("{:?}", step.reasons)
+    };
     assert_eq!(reason.severity(), Severity::Settled);
     assert_eq!(
         reason.to_string(),
@@ -108,7 +110,9 @@ fn an_api_that_does_not_respond_neither_fails_nor_admits_operators() {
     );
     let step = next(&world, &csv("Pending", &["v1"]));
     assert_eq!(found(&step), ("Pending", vec!["Present", "NotPresent"]));
-    let [reason @ Reason::ApisUnknown { counts: false, .. }] = &step.reasons[..] else { panic!("{:?}", step.reasons) };
+    let [reason @ Reason::ApisUnknown { assumed_served: false, .. }] = &step.reasons[..] else {
+        panic!("{:?}", step.reasons)
+    };
     assert_eq!(reason.severity(), Severity::Blocked);
     // A response without the version is definite.
     learn(&mut world, "v2", Discovery::new(BTreeMap::new()));

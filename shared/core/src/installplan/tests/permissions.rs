@@ -62,7 +62,7 @@ fn all_missing_rights_are_reported_at_once() {
         let plan = plan(world, at(0));
         assert!(matches!(plan.reasons[0], Reason::InstallPlanRetries { fails_at: None, .. }), "{plan:?}");
         plan.reasons.into_iter().find_map(|r| match r {
-            Reason::RightsMissing { ref rights, .. } => {
+            Reason::PermissionsMissing { ref permissions, .. } => {
                 let hint = r.hint().unwrap();
                 assert!(
                     hint.starts_with("bind the ServiceAccount to a Role or ClusterRole with these permissions"),
@@ -70,7 +70,7 @@ fn all_missing_rights_are_reported_at_once() {
                 );
                 let command = "kubectl auth can-i --list --as system:serviceaccount:garden:gardener";
                 assert!(hint.ends_with(command), "{hint}");
-                Some(rights.clone())
+                Some(permissions.clone())
             }
             _ => None,
         })
@@ -140,7 +140,7 @@ fn missing_rights_include_those_that_would_be_granted() {
     refuse(&mut world, &create, 403, "Forbidden", "no");
     let missing = |world: &World| {
         plan(world, at(0)).reasons.into_iter().find_map(|r| match r {
-            Reason::RightsMissing { rights, .. } => Some(rights),
+            Reason::PermissionsMissing { permissions, .. } => Some(permissions),
             _ => None,
         })
     };

@@ -156,7 +156,7 @@ fn orphaned_roles_of_groups_are_reported() {
     let bound = "---\nkind: ClusterRoleBinding\nmetadata: {name: jane}\nroleRef: {kind: ClusterRole, name: olm.og.old.admin-x}\n";
     let problem = only(&format!("{}{bound}", role("old")));
     assert!(!fix(&problem).is_safe, "jane would lose rights");
-    assert!(fix(&problem).what.ends_with("ClusterRoleBinding/jane"), "{}", fix(&problem).what);
+    assert!(fix(&problem).description.ends_with("ClusterRoleBinding/jane"), "{}", fix(&problem).description);
     assert_eq!(
         command(&problem),
         "kubectl delete clusterrolebinding.rbac.authorization.k8s.io jane && \

@@ -81,7 +81,7 @@ fn operators_need_a_group() {
     let problem = only(subscription);
     assert_eq!((problem.rule.code, fix(&problem).command()), ("OG002", None));
     let of_package = only(&format!("{subscription}spec: {{name: rose-operator}}\n"));
-    assert!(fix(&of_package).what.contains("--package rose-operator "), "{}", fix(&of_package).what);
+    assert!(fix(&of_package).description.contains("--package rose-operator "), "{}", fix(&of_package).description);
     let copy = ROSE.replace("namespace: garden}", "namespace: garden, labels: {olm.copiedFrom: field}}");
     assert_eq!(found(&copy), ["OG018 warning ClusterServiceVersion/garden/rose.v1"], "a copy needs no group");
 }
@@ -114,7 +114,7 @@ fn fields_that_the_api_server_would_refuse_are_reported() {
         let problems = linted(&text).problems;
         let problem = problems.iter().find(|p| p.rule.code == "OG022").unwrap();
         assert!(problem.message.contains(message), "{spec}: {}", problem.message);
-        assert!(fix(problem).what.starts_with(hint), "{spec}: {}", fix(problem).what);
+        assert!(fix(problem).description.starts_with(hint), "{spec}: {}", fix(problem).description);
     }
     let written = "{targetNamespaces: [garden], selector: {matchLabels: {team: roses}}, staticProvidedAPIs: true}";
     for spec in [written, "null", "{targetNamespaces: null}"] {
@@ -128,13 +128,13 @@ fn invalid_namespace_names_are_not_proposed_for_creation() {
     let problems = |spec: &str| linted(&all_of(&[GARDEN, &group("all", spec)])).problems;
     let found = problems("{targetNamespaces: ['garden, field']}");
     assert_eq!(found[0].rule.code, "OG005");
-    assert_eq!(fix(&found[0]).what, "list each namespace as an item of its own: garden and field");
+    assert_eq!(fix(&found[0]).description, "list each namespace as an item of its own: garden and field");
     assert!(command(&found[0]).contains(r#"["garden","field"]"#), "{}", command(&found[0]));
     let found = problems("{targetNamespaces: [Meadow_1]}");
     assert_eq!((found[0].rule.code, fix(&found[0]).command()), ("OG008", None));
     let found = problems("{targetNamespaces: [meadow, Meadow_1]}");
     assert_eq!(
-        (fix(&found[0]).what.as_str(), fix(&found[0]).command()),
+        (fix(&found[0]).description.as_str(), fix(&found[0]).command()),
         ("correct Meadow_1: not a valid name of a namespace", None)
     );
 }
@@ -210,7 +210,7 @@ fn targets_that_not_all_members_support_are_not_proposed() {
     let other = rose(&["AllNamespaces"]).replace("rose.v1", "tulip.v1");
     let problem = only(&all_of(&[&group("all", "{}"), &rose(&["OwnNamespace"]), &other]));
     assert_eq!((problem.rule.code, fix(&problem).command()), ("OG003", None));
-    assert!(fix(&problem).what.starts_with("move it to a namespace of its own: it supports its own namespace"));
+    assert!(fix(&problem).description.starts_with("move it to a namespace of its own: it supports its own namespace"));
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn selectors_without_matches_are_reported() {
     assert_eq!(found(&all_of(&[GARDEN, ROSE, &selector])), [""; 0]);
     let nothing = selector.replace("roses", "tulips");
     assert_eq!(found(&all_of(&[GARDEN, ROSE, &nothing])), ["OG007 error OperatorGroup/garden/all"]);
-    let what = fix(&only(&all_of(&[GARDEN, ROSE, &nothing]))).what.clone();
+    let what = fix(&only(&all_of(&[GARDEN, ROSE, &nothing]))).description.clone();
     assert!(what.contains("(kubectl label namespace NAMESPACE team=tulips)"), "{what}");
     let unused = ["OG007 warning OperatorGroup/garden/all", "OG017 info OperatorGroup/garden/all"];
     assert_eq!(found(&all_of(&[GARDEN, &nothing])), unused, "there is no operator that fails");
@@ -429,7 +429,7 @@ fn missing_rights_of_service_accounts_are_reported() {
          create clusterroles.rbac.authorization.k8s.io in the cluster, create deployments.apps in namespace garden, \
          create roles.rbac.authorization.k8s.io in namespace garden and grant get pods in namespace garden"
     );
-    assert_eq!(fix(&problem).what, "grant it these permissions, if it is intended to install them");
+    assert_eq!(fix(&problem).description, "grant it these permissions, if it is intended to install them");
     let manifest = fix(&problem).manifest().unwrap();
     for part in ["kind: Role\n", "kind: ClusterRole\n", "name: garden-installer-installs", "- deployments", "- pods"] {
         assert!(manifest.contains(part), "{part}: {manifest}");

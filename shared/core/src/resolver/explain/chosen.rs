@@ -36,8 +36,8 @@ fn one<'i>(
     offer: &Offer<'i>,
     order: &[usize],
 ) -> Explained {
-    let mut because = Vec::new();
-    let mut passed_over: BTreeMap<(String, String, String), Excluded> = BTreeMap::new();
+    let mut reasons = Vec::new();
+    let mut rejected: BTreeMap<(String, String, String), Excluded> = BTreeMap::new();
     let key = |o: &Offer<'_>| {
         let (catalog, namespace) = o.catalog.map_or(("", ""), |c| (c.name, c.namespace));
         (o.entry.name.clone(), format!("{namespace}/{catalog}"), o.entry.channel.clone())
@@ -49,13 +49,13 @@ fn one<'i>(
         };
         // A bundle may declare a requirement twice.
         let told = reason(context, about, offer);
-        if !because.contains(&told) {
-            because.push(told);
+        if !reasons.contains(&told) {
+            reasons.push(told);
         }
         for better in &candidates[..position] {
             let Variable::Bundle(other) = context.problem.variables[*better] else { continue };
             let told = contradiction(context, before, *better);
-            passed_over.entry(key(&other)).or_insert_with(|| Excluded { bundle: bundle(&other), because: told });
+            rejected.entry(key(&other)).or_insert_with(|| Excluded { bundle: bundle(&other), reason: told });
         }
         for other in context.of_package(&offer.entry.package) {
             let is_same_catalog = other.origin() == offer.origin();
@@ -65,17 +65,17 @@ fn one<'i>(
                 continue;
             }
             if let Some(told) = not_taken(context, about, offer, &other) {
-                passed_over.entry(key(&other)).or_insert_with(|| Excluded { bundle: bundle(&other), because: told });
+                rejected.entry(key(&other)).or_insert_with(|| Excluded { bundle: bundle(&other), reason: told });
             }
         }
     }
-    let mut passed_over: Vec<Excluded> = passed_over.into_values().collect();
-    passed_over.sort_by_cached_key(|e| {
+    let mut rejected: Vec<Excluded> = rejected.into_values().collect();
+    rejected.sort_by_cached_key(|e| {
         let version = crate::version::parse_tolerant(&e.bundle.version).ok();
         std::cmp::Reverse(version)
     });
-    passed_over.truncate(TOLD);
-    Explained { bundle: bundle(offer), replaces: offer.over.unwrap_or_default().to_owned(), because, passed_over }
+    rejected.truncate(TOLD);
+    Explained { bundle: bundle(offer), replaces: offer.over.unwrap_or_default().to_owned(), reasons, rejected }
 }
 
 fn reason(context: &Context<'_, '_>, about: &About, offer: &Offer<'_>) -> Statement {

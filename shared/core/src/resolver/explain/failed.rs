@@ -16,9 +16,9 @@ const TOLD: usize = 20;
 /// Explains a contradiction by its rules.
 pub(super) fn contradiction(context: &Context<'_, '_>, core: &[usize]) -> Explanation {
     let abouts: Vec<&About> = core.iter().map(|rule| &context.problem.about[*rule]).collect();
-    let mut because: Vec<Statement> = core.iter().map(|rule| sentence(context, *rule)).collect();
-    because.sort_by(|a, b| (a.reason, &a.text).cmp(&(b.reason, &b.text)));
-    because.dedup();
+    let mut reasons: Vec<Statement> = core.iter().map(|rule| sentence(context, *rule)).collect();
+    reasons.sort_by(|a, b| (a.reason, &a.text).cmp(&(b.reason, &b.text)));
+    reasons.dedup();
     let mut excluded = Vec::new();
     for about in &abouts {
         match about {
@@ -46,7 +46,7 @@ pub(super) fn contradiction(context: &Context<'_, '_>, core: &[usize]) -> Explan
     });
     Explanation::Failed {
         message: unsatisfiable(context.problem, core).to_string(),
-        because,
+        reasons,
         excluded,
         repairs: repair::find(context.inputs, &subscriptions, &unsubscribed.collect()),
     }
@@ -54,7 +54,7 @@ pub(super) fn contradiction(context: &Context<'_, '_>, core: &[usize]) -> Explan
 
 /// Explains what could not be read.
 pub(super) fn unreadable(inputs: &Inputs<'_>, failure: &Failure) -> Explanation {
-    let mut because: Vec<Statement> = inputs
+    let mut reasons: Vec<Statement> = inputs
         .broken
         .iter()
         .map(|b| {
@@ -65,13 +65,13 @@ pub(super) fn unreadable(inputs: &Inputs<'_>, failure: &Failure) -> Explanation 
             Statement::new(Why::BrokenCatalog, text)
         })
         .collect();
-    if because.is_empty() {
-        because.push(Statement::new(Why::Unreadable, failure.to_string()));
+    if reasons.is_empty() {
+        reasons.push(Statement::new(Why::Unreadable, failure.to_string()));
     }
     let all = (0..inputs.subscriptions.len()).collect();
     Explanation::Failed {
         message: failure.to_string(),
-        because,
+        reasons,
         excluded: Vec::new(),
         repairs: repair::find(inputs, &all, &BTreeSet::new()),
     }
@@ -179,8 +179,8 @@ fn nothing(context: &Context<'_, '_>, subscription: usize, lack: Lack) -> Statem
 /// Lists bundles of the package of a Subscription that are not candidates.
 fn left_out(context: &Context<'_, '_>, subscription: usize, excluded: &mut Vec<Excluded>) {
     for offer in context.of_package(context.requested(subscription).package) {
-        if let Some(because) = context.exclusion(subscription, &offer) {
-            excluded.push(Excluded { bundle: bundle(&offer), because });
+        if let Some(reason) = context.exclusion(subscription, &offer) {
+            excluded.push(Excluded { bundle: bundle(&offer), reason });
         }
     }
 }
@@ -193,8 +193,8 @@ fn near_misses(context: &Context<'_, '_>, what: &str, excluded: &mut Vec<Exclude
         context.problem.variables.iter().any(|v| matches!(v, Variable::Bundle(b) if std::ptr::eq(b.entry, offer.entry)))
     };
     for offer in context.of_package(package).into_iter().filter(|o| !is_candidate(o)) {
-        let because = super::skipper(&offer)
+        let reason = super::skipper(&offer)
             .unwrap_or_else(|| Statement::new(Why::DoesNotMeet, format!("required is an operator {what}")));
-        excluded.push(Excluded { bundle: bundle(&offer), because });
+        excluded.push(Excluded { bundle: bundle(&offer), reason });
     }
 }

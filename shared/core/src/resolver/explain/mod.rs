@@ -41,7 +41,7 @@ pub enum Explanation {
         /// The message on the Subscriptions, in OLM's words.
         message: String,
         /// The derivation: these contradict each other.
-        because: Vec<Statement>,
+        reasons: Vec<Statement>,
         /// Bundles that might have been chosen, and why they were excluded.
         excluded: Vec<Excluded>,
         /// Changes that make a resolution possible. Each was tried.
@@ -84,9 +84,9 @@ pub struct Explained {
     /// The installed ClusterServiceVersion that it replaces; empty when none.
     pub replaces: String,
     /// What requires it.
-    pub because: Vec<Statement>,
+    pub reasons: Vec<Statement>,
     /// Bundles that were not chosen instead.
-    pub passed_over: Vec<Excluded>,
+    pub rejected: Vec<Excluded>,
 }
 
 /// A bundle that was not chosen.
@@ -97,7 +97,7 @@ pub struct Excluded {
     #[serde(flatten)]
     pub bundle: Bundle,
     /// The reason.
-    pub because: Statement,
+    pub reason: Statement,
 }
 
 /// A machine-readable reason with its text.

@@ -16,9 +16,9 @@ impl fmt::Display for Explanation {
                 }
                 section(f, "But", warnings)
             }
-            Self::Failed { because, excluded, repairs, .. } => {
+            Self::Failed { reasons, excluded, repairs, .. } => {
                 writeln!(f, "There is no resolution.")?;
-                section(f, "These contradict each other", because)?;
+                section(f, "These contradict each other", reasons)?;
                 left_out(f, "Excluded", excluded)?;
                 if !repairs.is_empty() {
                     writeln!(f, "Each of these changes makes a resolution possible:")?;
@@ -30,14 +30,14 @@ impl fmt::Display for Explanation {
 }
 
 fn chosen(f: &mut fmt::Formatter<'_>, explained: &Explained) -> fmt::Result {
-    let Explained { bundle, replaces, because, passed_over } = explained;
+    let Explained { bundle, replaces, reasons, rejected } = explained;
     let over = if replaces.is_empty() { String::new() } else { format!(", replaces {replaces}") };
     writeln!(f, "{bundle}{over}")?;
-    for said in because {
+    for said in reasons {
         writeln!(f, "  because {}", said.text)?;
     }
-    for Excluded { bundle, because } in passed_over {
-        writeln!(f, "  not {bundle}: {}", because.text)?;
+    for Excluded { bundle, reason } in rejected {
+        writeln!(f, "  not {bundle}: {}", reason.text)?;
     }
     Ok(())
 }
@@ -55,7 +55,7 @@ fn left_out(f: &mut fmt::Formatter<'_>, title: &str, excluded: &[Excluded]) -> f
         return Ok(());
     }
     writeln!(f, "{title}:")?;
-    excluded.iter().try_for_each(|e| writeln!(f, "  - {}: {}", e.bundle, e.because.text))
+    excluded.iter().try_for_each(|e| writeln!(f, "  - {}: {}", e.bundle, e.reason.text))
 }
 
 impl fmt::Display for Bundle {

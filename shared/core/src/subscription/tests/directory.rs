@@ -59,7 +59,7 @@ fn new_subscriptions_of_the_namespace_are_blocked_with_a_reason() {
     let rose = after.api().get(&target("Subscription", "rose")).unwrap();
     assert!(!rose.to_string().contains("ResolutionFailed"), "{rose}");
     let [reason] = &reasons(&after)[..] else { panic!("{:?}", reasons(&after)) };
-    assert!(matches!(reason, Reason::CatalogNotGiven { installed: false, .. }), "{reason}");
+    assert!(matches!(reason, Reason::CatalogNotProvided { installed: false, .. }), "{reason}");
     assert_eq!(reason.severity(), crate::plan::Severity::Blocked);
 }
 

@@ -265,7 +265,7 @@ fn csv_line(csv: &Csv) -> String {
 
 fn operators(explanation: &Explanation, details: bool) -> Section {
     let items = explanation.csvs.iter().map(|csv| {
-        let mut under: Vec<String> = csv.because.iter().map(|because| format!("because {because}")).collect();
+        let mut under: Vec<String> = csv.reasons.iter().map(|because| format!("because {because}")).collect();
         if csv.bystander {
             under.push("unrelated: it is in the same plan, but was not requested here".to_owned());
         }

@@ -70,7 +70,7 @@ fn filled(text: &str) -> (Explanation, Vec<PolicyResult>) {
     explanation.dry_run.not_sent.push(DryRunGap::default());
     let (replaces, from, to) = (Some(String::new()), Some(String::new()), Some(String::new()));
     let words = vec![String::new(), String::new()];
-    let csv = Csv { replaces, from, to, subscriptions: words.clone(), because: words.clone(), ..Csv::default() };
+    let csv = Csv { replaces, from, to, subscriptions: words.clone(), reasons: words.clone(), ..Csv::default() };
     explanation.csvs = vec![csv.clone(), Csv { change: olm_core::explain::CsvChange::Remove, ..csv }];
     let objects = json!({ "metadata": { "name": "", "annotations": { "a": "" } } });
     for change in

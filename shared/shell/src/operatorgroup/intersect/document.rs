@@ -22,7 +22,7 @@ pub(super) fn document(answer: &Answer<'_, '_>) -> Value {
         "kind": "OperatorGroupIntersections",
         "groups": groups,
         "intersections": pairs,
-        "clashes": answer.clashes.len(),
+        "conflicts": answer.clashes.len(),
     })
 }
 
@@ -43,9 +43,9 @@ fn group(answer: &Answer<'_, '_>, at: usize) -> Value {
             json!({
                 "name": object::name(effect.csv),
                 "provides": member.provides.0,
-                "contested": effect.contested.0,
-                "contestedBy": effect.others.iter().map(|other| named(answer, *other)).collect::<Vec<_>>(),
-                "row": effect.row.name(),
+                "conflictingAPIs": effect.contested.0,
+                "conflictsWith": effect.others.iter().map(|other| named(answer, *other)).collect::<Vec<_>>(),
+                "case": effect.row.name(),
                 "condition": effect.row.condition(),
                 "consequence": effect.row.consequence(),
                 "reason": effect.row.reason(),
@@ -80,7 +80,7 @@ fn intersection(answer: &Answer<'_, '_>, pair: Pair) -> Value {
             Holder::Both => vec![pair.a, pair.b],
             Holder::None => Vec::new(),
         };
-        json!({ "api": api, "heldBy": holders.into_iter().map(|at| named(answer, at)).collect::<Vec<_>>() })
+        json!({ "api": api, "providedBy": holders.into_iter().map(|at| named(answer, at)).collect::<Vec<_>>() })
     };
     document["apis"] = apis.iter().map(held).collect();
     document["messages"] = json!(text::verdicts(answer, pair, apis));

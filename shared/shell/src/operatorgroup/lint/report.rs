@@ -58,7 +58,7 @@ pub(super) fn print(content: &Content<'_>, options: &Options, printer: &mut Prin
     for unchecked in &linted.unchecked {
         printer.warn(format_args!(
             "{}: these rules were checked only in part: {}",
-            unchecked.why,
+            unchecked.reason,
             unchecked.codes.join(", ")
         ));
     }
@@ -76,7 +76,7 @@ pub(super) fn print(content: &Content<'_>, options: &Options, printer: &mut Prin
 
 /// Returns file and line of a problem: those of its object, or else of another that it concerns.
 fn place<'a>(cluster: &'a ClusterState, problem: &Problem) -> (&'a str, usize) {
-    let mut objects = std::iter::once(&problem.object).chain(&problem.also);
+    let mut objects = std::iter::once(&problem.object).chain(&problem.other_objects);
     let place = objects.find_map(|object| cluster.places.get(object)).map_or("", String::as_str);
     let parts = place.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
     parts.unwrap_or((place, 0))
@@ -109,12 +109,12 @@ fn change_of_file(place: &str, fix: &Fix) -> String {
 /// Returns the fix with its command.
 fn advice(content: &Content<'_>, fix: &Fix) -> String {
     if let Some(place) = given(content, fix) {
-        return format!("{}: {}", fix.what, change_of_file(place, fix));
+        return format!("{}: {}", fix.description, change_of_file(place, fix));
     }
     match (fix.manifest(), fix.command()) {
-        (Some(manifest), Some(command)) => format!("{}: {command} <<'EOF'\n{manifest}EOF", fix.what),
-        (_, Some(command)) => format!("{}: {command}", fix.what),
-        (_, None) => fix.what.clone(),
+        (Some(manifest), Some(command)) => format!("{}: {command} <<'EOF'\n{manifest}EOF", fix.description),
+        (_, Some(command)) => format!("{}: {command}", fix.description),
+        (_, None) => fix.description.clone(),
     }
 }
 
@@ -129,7 +129,7 @@ fn text(content: &Content<'_>, problem: &Problem, paint: Paint) -> String {
     let (place, message, subject) = (one_line(&place), one_line(message), subject(object));
     let mut text = format!("{place}{severity}: {}: {message} [{}]\n", one_line(&subject), rule.code);
     if let Some(fix) = fix {
-        text += &format!("  fix: {}\n", one_line(&fix.what));
+        text += &format!("  fix: {}\n", one_line(&fix.description));
         if let Some(place) = given(content, fix) {
             text += &format!("    {}\n", one_line(&change_of_file(place, fix)));
         } else if let Some(command) = fix.command() {
@@ -175,7 +175,8 @@ fn document(content: &Content<'_>) -> Value {
         }
         document
     };
-    let unchecked = linted.unchecked.iter().map(|unchecked| json!({ "codes": unchecked.codes, "why": unchecked.why }));
+    let unchecked =
+        linted.unchecked.iter().map(|unchecked| json!({ "codes": unchecked.codes, "reason": unchecked.reason }));
     let mut document = json!({
         "apiVersion": API_VERSION, "kind": "OperatorGroupLint",
         "operatorGroups": linted.groups,
@@ -229,7 +230,7 @@ fn table(catalog: &str, matrix: &Matrix) -> String {
                 fitting().collect::<Vec<_>>().join(",")
             )),
         }
-        cells.push(line.unknown.clone().unwrap_or_else(|| line.would_fit.join(", ")));
+        cells.push(line.unknown.clone().unwrap_or_else(|| line.supported_targets.join(", ")));
         table.row(cells);
     }
     format!("\nPackage {} in catalog {}:\n{table}", one_line(&matrix.package), one_line(catalog))

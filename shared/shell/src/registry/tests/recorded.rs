@@ -39,7 +39,7 @@ fn load(data: &Path, recording: &Value) -> olm_core::catalog::Loaded {
 async fn compare(data: &Path, recording: &Value, differences: &mut Vec<String>) -> usize {
     let catalog = &recording["catalog"];
     let load = load(data, recording);
-    assert!(load.set_aside.is_empty(), "{catalog}: {:?}", load.findings);
+    assert!(load.invalid_packages.is_empty(), "{catalog}: {:?}", load.findings);
     let (server, _sender) = serve(load.snapshot).await;
     let channel = Channel::builder(format!("http://{}", server.address()).parse().unwrap()).connect().await.unwrap();
     let mut client = RegistryClient::new(channel).max_decoding_message_size(client::Settings::default().max_message);
