@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::Work;
 use super::account::Destination;
 use super::metadata::Metadata;
 use super::permissions::{BoundRule, DEPENDENCY};
 use super::serving::ServedGroup;
+use super::{Work, expectations};
 use crate::api::kinds::API_EXTENSIONS;
 use crate::api::names::guess_plural;
 use crate::api::object::{self, Gvk, at, list, text};
@@ -78,6 +78,11 @@ fn stability(version: &str) -> Option<(u8, u32, u32)> {
 /// Returns whether an API group counts as one that Kubernetes serves (bundle-format.md#what-is-inferred).
 fn is_native(group: &str) -> bool {
     NATIVE_GROUPS.contains(&group) || group.ends_with(".k8s.io")
+}
+
+/// Returns whether Kubernetes itself serves an API group, or served it.
+pub(super) fn is_built_in(group: &str) -> bool {
+    NATIVE_GROUPS.contains(&group) || BUILT_IN_GROUPS.contains(&group)
 }
 
 /// Writes the provided and required APIs.
@@ -151,6 +156,7 @@ fn provided_definitions<'a>(work: &mut Work<'a>, metadata: &Metadata) -> BTreeSe
     let mut groups = BTreeSet::new();
     for (number, manifest) in work.of_kind(API_EXTENSIONS, "CustomResourceDefinition") {
         groups.insert(text(&manifest.object, &["spec", "group"]));
+        expectations::definition(work, number, manifest);
         let versions = list(&manifest.object, &["spec", "versions"]);
         let is_served = |version: &str| {
             !versions.iter().any(|v| text(v, &["name"]) == version && at(v, &["served"]).as_bool() == Some(false))

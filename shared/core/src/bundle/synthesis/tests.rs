@@ -1,3 +1,4 @@
+mod losses;
 mod surroundings;
 
 use std::collections::BTreeSet;
