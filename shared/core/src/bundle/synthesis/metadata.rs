@@ -27,6 +27,8 @@ const REQUIRED: [(&str, &str); 4] = [
         "the list of {type, supported} for OwnNamespace, SingleNamespace, MultiNamespace and AllNamespaces",
     ),
 ];
+/// The names of these fields.
+pub const REQUIRED_FIELDS: [&str; 4] = [REQUIRED[0].0, REQUIRED[1].0, REQUIRED[2].0, REQUIRED[3].0];
 /// The modes in which an operator watches namespaces.
 pub const INSTALL_MODES: [&str; 4] = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
 /// The install mode of most operators: they watch all namespaces.

@@ -37,7 +37,9 @@ use serde_json::{Map, Value, json};
 pub use self::account::{AccountEntry, Destination};
 pub use self::apis::KnownApis;
 pub use self::manifest::{Manifest, read as read_manifests};
-pub use self::metadata::{DEFAULT_MODE, INSTALL_MODES, MIN_KUBE_VERSION, Metadata, OLM_YAML, Proposal};
+pub use self::metadata::{
+    DEFAULT_MODE, INSTALL_MODES, MIN_KUBE_VERSION, Metadata, OLM_YAML, Proposal, REQUIRED_FIELDS,
+};
 use crate::api::object::{self, text};
 use crate::finding::{Finding, Severity};
 
