@@ -62,6 +62,7 @@ fn explained(asked: Asked, policies: &[&str]) -> Value {
         on_top: Vec::new(),
         images: image::Options::of_user(),
         optional_manifests: false,
+        plain_bundles: true,
         dry_run: explain::DryRun::None,
         policies: policies.iter().map(|text| (*text).to_owned()).collect(),
         details: false,
