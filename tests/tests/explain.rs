@@ -91,6 +91,7 @@ impl Garden {
             on_top: Vec::new(),
             images: olm_shell::image::Options::default(),
             optional_manifests: self.optional_manifests,
+            plain_bundles: true,
             dry_run: explain::DryRun::default(),
             policies: Vec::new(),
             details: false,

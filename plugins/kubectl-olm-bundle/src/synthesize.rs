@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use olm_shell::bundle::synthesize::{self, Options, Target};
 use olm_shell::catalog::Ref;
-use olm_shell::cli::flags::{ClusterFlags, DataFormat, ImageFlags};
+use olm_shell::cli::flags::{ClusterFlags, CredentialFlags, DataFormat, ImageFlags};
 use olm_shell::cli::{CliError, Outcome, Printer};
 
 /// Create a ClusterServiceVersion, or a whole bundle, from plain manifests.
@@ -26,7 +26,8 @@ pub(crate) struct Arguments {
     /// File with the metadata of the bundle [default: metadata/olm.yaml of the first directory that has one]
     #[arg(long, value_name = "FILE")]
     metadata: Option<PathBuf>,
-    /// Package of the bundle [default: the name of the ClusterServiceVersion up to its version]
+    /// Package of the bundle [default: that of the input's metadata/annotations.yaml, else the name of the
+    /// ClusterServiceVersion up to its version]
     #[arg(long, value_name = "NAME")]
     package: Option<String>,
     /// Version of the operator, if the metadata do not state it
@@ -38,10 +39,10 @@ pub(crate) struct Arguments {
     /// ClusterServiceVersions that updates skip
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     skips: Vec<String>,
-    /// Channels of the bundle
-    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "stable")]
+    /// Channels of the bundle [default: those of the input's metadata/annotations.yaml, else stable]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     channels: Vec<String>,
-    /// Default channel of the package
+    /// Default channel of the package [default: that of the input's metadata/annotations.yaml]
     #[arg(long, value_name = "NAME")]
     default_channel: Option<String>,
     /// What to create
@@ -60,13 +61,15 @@ pub(crate) struct Arguments {
     /// Print where each object of the input went, in place of the ClusterServiceVersion
     #[arg(long, conflicts_with = "output_dir")]
     account: bool,
-    /// Output format
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "yaml")]
-    output: DataFormat,
+    /// Output format [default: yaml, and a table with --account]
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    output: Option<DataFormat>,
     #[command(flatten)]
     cluster: ClusterFlags,
     #[command(flatten)]
     images: ImageFlags,
+    #[command(flatten)]
+    credentials: CredentialFlags,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -102,6 +105,7 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
         catalogs: arguments.catalogs.into_iter().map(|catalog| catalog.on(&cluster, None)).collect(),
         cluster,
         images: arguments.images.options()?,
+        credentials: arguments.credentials,
         format: arguments.output,
     };
     synthesize::run(&options, printer)

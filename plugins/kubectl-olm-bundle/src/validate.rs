@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use olm_shell::bundle::validate::{self, Options, Selection};
 use olm_shell::catalog::Ref;
 use olm_shell::cli::findings::{FailOn, Format};
-use olm_shell::cli::flags::ImageFlags;
+use olm_shell::cli::flags::{ClusterFlags, CredentialFlags, ImageFlags};
 use olm_shell::cli::{CliError, Outcome, Printer};
 
 /// Check bundles for errors, as operator-sdk, OLM and the API server do.
@@ -55,6 +55,10 @@ pub(crate) struct Arguments {
     fail_on: FailOn,
     #[command(flatten)]
     images: ImageFlags,
+    #[command(flatten)]
+    credentials: CredentialFlags,
+    #[command(flatten)]
+    cluster: ClusterFlags,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -73,7 +77,7 @@ const EXAMPLES: &str = "Examples:
 
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Arguments { refs, against, select, select_optional, list_optional, k8s_version, index_path, .. } = arguments;
-    let Arguments { output, baseline, create_baseline, fail_on, images, .. } = arguments;
+    let Arguments { output, baseline, create_baseline, fail_on, images, credentials, cluster, .. } = arguments;
     if list_optional {
         return validate::list(printer);
     }
@@ -83,7 +87,7 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
     }
     let options = Options {
         refs,
-        against,
+        against: against.map(|against| against.on(&cluster, None)),
         selection,
         kubernetes: k8s_version.as_deref().map(validate::kubernetes).transpose()?,
         index_path,
@@ -91,7 +95,7 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
         create_baseline,
         fail_on,
         format: output,
-        images: images.options()?,
+        images: credentials.options(images.options()?, &cluster, None, printer)?,
     };
     validate::run(&options, printer)
 }

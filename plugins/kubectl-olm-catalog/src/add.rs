@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use olm_shell::catalog::Ref;
 use olm_shell::catalog::add::{self, MigrationLevel, Mode, Options};
-use olm_shell::cli::flags::{ImageFlags, OutputFlags};
+use olm_shell::cli::flags::{ClusterFlags, CredentialFlags, ImageFlags, OutputFlags};
 use olm_shell::cli::{CliError, Outcome, Printer};
 
 /// Add bundles to a catalog directory.
@@ -45,6 +45,10 @@ pub(crate) struct Arguments {
     output: OutputFlags,
     #[command(flatten)]
     images: ImageFlags,
+    #[command(flatten)]
+    credentials: CredentialFlags,
+    #[command(flatten)]
+    cluster: ClusterFlags,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -66,7 +70,7 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
         channels: arguments.channels,
         default_channel: arguments.default_channel,
         image: arguments.image,
-        images: arguments.images.options()?,
+        images: arguments.credentials.options(arguments.images.options()?, &arguments.cluster, None, printer)?,
         level: arguments.migrate_level,
         dry_run: arguments.dry_run,
         output: arguments.output.output,

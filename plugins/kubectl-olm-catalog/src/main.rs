@@ -1,6 +1,7 @@
 //! `kubectl olm catalog`: parses the arguments and calls [`olm_shell::catalog`].
 
 mod add;
+mod build;
 mod describe;
 mod diff;
 mod graph;
@@ -34,6 +35,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Add(Box<add::Arguments>),
+    Build(Box<build::Arguments>),
     Describe(describe::Arguments),
     Diff(Box<diff::Arguments>),
     Graph(graph::Arguments),
@@ -47,6 +49,7 @@ enum Command {
 fn main() -> ExitCode {
     program::main(|arguments: Arguments, printer| match arguments.command {
         Command::Add(arguments) => add::run(*arguments, printer),
+        Command::Build(arguments) => build::run(*arguments, printer),
         Command::Describe(arguments) => describe::run(arguments, printer),
         Command::Diff(arguments) => diff::run(*arguments, printer),
         Command::Graph(arguments) => graph::run(arguments, printer),

@@ -2,7 +2,7 @@
 
 use olm_shell::catalog::Ref;
 use olm_shell::catalog::render::{self, Filter, MigrationLevel, Options, Range};
-use olm_shell::cli::flags::{DataFormat, ImageFlags};
+use olm_shell::cli::flags::{CredentialFlags, DataFormat, ImageFlags};
 use olm_shell::cli::{CliError, Outcome, Printer};
 
 use crate::words::{self, OnCluster};
@@ -42,6 +42,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     registries: ImageFlags,
     #[command(flatten)]
+    credentials: CredentialFlags,
+    #[command(flatten)]
     on: OnCluster,
 }
 
@@ -58,11 +60,12 @@ const EXAMPLES: &str = "Examples:
 ";
 
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Arguments { refs, output, migrate_level, packages, channels, versions, closure, images, registries, on } =
-        arguments;
+    let Arguments { refs, output, migrate_level, packages, channels, versions, closure, images, .. } = arguments;
+    let Arguments { registries, credentials, on, .. } = arguments;
     let name = |package: String| package.strip_prefix("package/").map(str::to_owned).unwrap_or(package);
     let packages = packages.into_iter().map(name).collect();
     let filter = Filter { packages, channels, versions, closure };
-    let (pull, refs) = (registries.options()?, on.refs(refs));
+    let pull = on.images(&credentials, registries.options()?, printer)?;
+    let refs = on.refs(refs);
     render::run(&Options { refs, format: output, level: migrate_level, filter, images, pull }, printer)
 }

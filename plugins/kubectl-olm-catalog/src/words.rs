@@ -4,8 +4,9 @@ use std::path::Path;
 
 use olm_shell::catalog::Ref;
 use olm_shell::catalog::render::Range;
-use olm_shell::cli::CliError;
-use olm_shell::cli::flags::ClusterFlags;
+use olm_shell::cli::flags::{ClusterFlags, CredentialFlags};
+use olm_shell::cli::{CliError, Printer};
+use olm_shell::image;
 
 /// Package names and catalog references, given in any order.
 pub(crate) struct Words {
@@ -51,6 +52,16 @@ impl OnCluster {
     /// Returns the catalogs, with CatalogSources bound to this cluster.
     pub(crate) fn refs(&self, refs: Vec<Ref>) -> Vec<Ref> {
         refs.into_iter().map(|r| r.on(&self.cluster, self.namespace.as_ref())).collect()
+    }
+
+    /// Returns the options of pulls with further credentials, also of pull secrets of this cluster.
+    pub(crate) fn images(
+        &self,
+        credentials: &CredentialFlags,
+        options: image::Options,
+        printer: &mut Printer,
+    ) -> Result<image::Options, CliError> {
+        credentials.options(options, &self.cluster, self.namespace.as_deref(), printer)
     }
 }
 

@@ -98,6 +98,7 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
         wait: wait.then_some(timeout),
         images: images.options()?,
         optional_manifests: feature_gates.optional_manifests(),
+        plain_bundles: feature_gates.plain_bundles(),
     };
     approve::run(&options, printer)
 }

@@ -111,6 +111,7 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
         on_top,
         images: arguments.images.options()?,
         optional_manifests: feature_gates.optional_manifests(),
+        plain_bundles: feature_gates.plain_bundles(),
         dry_run,
         policies,
         details,

@@ -1,5 +1,8 @@
 //! Settings of the user that controllers plan with.
 
+/// The message for a bundle whose type is disabled.
+pub const PLAIN_DISABLED: &str = "the bundle is of type k8s+v1, which the feature gate PlainBundles disables; enable it with --feature-gates PlainBundles=true, or choose a version of the package whose bundle is of type registry+v1";
+
 /// Settings of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {

@@ -3,7 +3,7 @@
 //! ```text
 //!   program   the `main` function of plugins
 //!   commands  what each command does
-//!             bundle, catalog, completion, installplan, olm, operator, operatorgroup, run, version
+//!             bundle, catalog, completion, delivery, installplan, olm, operator, operatorgroup, run, version
 //!   cli       the command line: flags, streams, tables, errors as shown to users
 //!   observe   the state of a cluster, or of files instead of it, read once as a World
 //!   cluster   the API server: requests, watches, the loop of the controllers, the Lease
@@ -24,6 +24,7 @@ pub(crate) mod causes;
 pub mod cli;
 pub mod cluster;
 pub mod completion;
+pub(crate) mod delivery;
 pub mod image;
 pub mod installplan;
 mod listener;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use olm_shell::image::{self, Limits, Location, Options, Requested, is_layout};
+use olm_shell::image::{self, Limits, Location, Options, Pushable, Requested, is_layout};
 use serde_json::json;
 
 use super::parts::{below, folder, parts};
@@ -60,8 +60,25 @@ pub(super) fn run(bytes: &[u8]) {
     assert!(is_layout(&root));
     let before = below(&root);
     pull(&Location::Layout { path: root.clone(), name: None });
+    push(&Location::Layout { path: root.clone(), name: None });
     pull(&Location::Layout { path: root.clone(), name: Some("latest".to_owned()) });
     assert_eq!(before, below(&root), "the layout has changed");
+}
+
+/// Reads the layout as an image to push: every blob that would be sent has the digest and the size that the manifests state.
+fn push(location: &Location) {
+    let limits = Limits { document: 64 << 10, layers: 16, ..Limits::default() };
+    match Pushable::read(location, &Options { limits, ..Options::default() }) {
+        Ok(image) => {
+            let Location::Layout { path, .. } = location else { return };
+            for part in image.blobs() {
+                let blob = fs::read(path.join("blobs/sha256").join(part.digest.trim_start_matches("sha256:")));
+                let blob = blob.unwrap_or_default();
+                assert_eq!((part.size, digest(&blob)), (blob.len() as u64, part.digest));
+            }
+        }
+        Err(error) => render_error(error),
+    }
 }
 
 fn pull(location: &Location) {

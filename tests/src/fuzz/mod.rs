@@ -24,13 +24,14 @@ mod lint;
 mod must_gather;
 mod parts;
 mod shown;
+mod validate;
 mod versions;
 
 /// A property of all inputs, which panics if it is violated.
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Target); 14] = [
+pub const TARGETS: [(&str, Target); 15] = [
     ("bundle", bundle::run),
     ("catalog", catalog::run),
     ("cel", cel::run),
@@ -44,6 +45,7 @@ pub const TARGETS: [(&str, Target); 14] = [
     ("layers", layers::run),
     ("lint", lint::run),
     ("must_gather", must_gather::run),
+    ("validate", validate::run),
     ("versions", versions::run),
 ];
 

@@ -57,6 +57,7 @@ fn approved(kubeconfig: PathBuf, plan: &ObjectRef, allow_failing: bool, wait: Op
         wait,
         images: olm_shell::image::Options::default(),
         optional_manifests: false,
+        plain_bundles: true,
     };
     answer(|printer| approve::run(&options, printer))
 }
@@ -116,6 +117,7 @@ fn unreadable_operator_groups_are_not_treated_as_absent() {
             on_top: Vec::new(),
             images: olm_shell::image::Options::default(),
             optional_manifests: false,
+            plain_bundles: true,
             dry_run: explain::DryRun::None,
             policies: Vec::new(),
             details: false,

@@ -50,6 +50,17 @@ fn any_entry() -> impl Strategy<Value = (String, String)> {
 const IN_CATALOGS: &[&str] =
     &["a", "b.yaml", "c.json", "manifests", "metadata", ".indexignore", "bundles.txt", "..data", "README.md"];
 
+/// Documents of bundles, with a word to replace.
+const IN_BUNDLES: &[&str] = &[
+    "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: rose.v1, annotations: {alm-examples: ROSE}}\nspec:\n  version: ROSE\n  icon: ROSE\n  installModes: [{type: ROSE, supported: true}]\n  install: {strategy: deployment, spec: {deployments: [{name: ROSE, spec: ROSE}], clusterPermissions: [{rules: [ROSE]}]}}\n  webhookdefinitions: [{type: ROSE, rules: [{apiGroups: [ROSE]}]}]\n  customresourcedefinitions: {owned: [{name: ROSE, kind: ROSE}]}\n",
+    "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {name: ROSE}\nspec: {group: ROSE, names: ROSE, versions: [{name: ROSE, schema: ROSE}]}\n",
+    "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: ROSE, annotations: {operators.operatorframework.io.bundle.icon: ROSE}}\nspec: {selector: {}, template: {spec: {priorityClassName: ROSE, containers: [{args: [ROSE]}]}}}\n",
+    "apiVersion: v1\nkind: Service\nmetadata: {name: ROSE, labels: ROSE}\nspec: {selector: ROSE, ports: [ROSE]}\n",
+    "name: rose.v1.0.0\nversion: ROSE\nminKubeVersion: ROSE\ninstallModes: [ROSE]\nicon: ROSE\nrequiredAPIs: [{group: a, version: v1, kind: ROSE, aggregated: ROSE}]\n",
+    "annotations: {operators.operatorframework.io.bundle.package.v1: ROSE}\ndependencies: [ROSE]\n",
+    "ROSE",
+];
+
 const BLOBS: &[&str] = &[
     "schema: olm.package\nname: rose\ndefaultChannel: c\n",
     "schema: olm.channel\npackage: rose\nname: c\nentries: [{name: rose.v1, replaces: rose.v0}]\n",
@@ -202,6 +213,18 @@ proptest! {
         let links = links.into_iter().map(|(name, target)| (format!("{name} -> {target}"), String::new()));
         let parts: Vec<_> = files.chain(links).collect();
         run("index_ignore", &input(&(patterns.join("\n") + "\n"), &parts));
+    }
+
+    #[test]
+    fn validated_bundles(
+        objects in vec((select(&["manifests", "metadata"][..]), "[a-c]", select(IN_BUNDLES)), 1..6),
+        word in select(&["rose", "''", "{}", "[1]", "null", "1.0.0", "\u{202e}x", "*"][..]),
+    ) {
+        let parts = objects.into_iter().map(|(folder, name, text)| {
+            let name = if text.starts_with("name:") { "olm".to_owned() } else { name };
+            (format!("{folder}/{name}.yaml"), text.replace("ROSE", word))
+        });
+        run("validate", &input("", &parts.collect::<Vec<_>>()));
     }
 
     #[test]

@@ -11,7 +11,9 @@ use olm_core::settings::Settings;
 use olm_core::sim::{ApiServer, Patch, Simulation};
 use olm_shell::bundle::build;
 use olm_shell::catalog::{InstalledFrom, Ref, add, diff, graph, list as packages, render, resolve, validate};
-use olm_shell::cli::flags::{ClusterFlags, DataFormat, ImageFlags, NamespaceFlags, OutputFlags, SourceFlags};
+use olm_shell::cli::flags::{
+    ClusterFlags, CredentialFlags, DataFormat, ImageFlags, NamespaceFlags, OutputFlags, SourceFlags,
+};
 use olm_shell::cli::list::ListFlags;
 use olm_shell::cli::output::Output;
 use olm_shell::cli::streams::Buffer;
@@ -62,6 +64,7 @@ fn explained(asked: Request, policies: &[&str]) -> Value {
         on_top: Vec::new(),
         images: image::Options::of_user(),
         optional_manifests: false,
+        plain_bundles: true,
         dry_run: explain::DryRun::None,
         policies: policies.iter().map(|text| (*text).to_owned()).collect(),
         details: false,
@@ -259,7 +262,8 @@ pub(crate) fn answers() -> Vec<Value> {
         cluster: ClusterFlags::default(),
         catalogs: Vec::new(),
         images: image::Options::default(),
-        format: DataFormat::Json,
+        credentials: CredentialFlags::default(),
+        format: Some(DataFormat::Json),
     };
     let bundles = bundle::validate::Options {
         refs: vec![Ref::Directory(path(MARKET).join("bundles"))],

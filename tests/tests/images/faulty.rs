@@ -33,6 +33,8 @@ pub(super) enum Fault {
     OtherManifest,
     /// Returns an error.
     Fails,
+    /// Returns an error to the first two requests.
+    FailsAtFirst,
     /// Is a web server.
     Html,
 }
@@ -43,8 +45,14 @@ pub(super) async fn faulty(image: Image, fault: Fault) -> SocketAddr {
     let address = listener.local_addr().unwrap();
     let image = Arc::new(image);
     tokio::spawn(async move {
+        let mut requests = 0;
         while let Ok((stream, _)) = listener.accept().await {
             let image = image.clone();
+            requests += 1;
+            let fault = match fault {
+                Fault::FailsAtFirst if requests > 2 => Fault::None,
+                fault => fault,
+            };
             // A client that disconnects is part of the test.
             tokio::spawn(async move { drop(answer(stream, &image, fault).await) });
         }
@@ -79,6 +87,7 @@ async fn answer(mut stream: TcpStream, image: &Image, fault: Fault) -> std::io::
     match fault {
         Fault::Silent => return std::future::pending().await,
         Fault::Fails if path.contains("/manifests/") => status = "503 Service Unavailable",
+        Fault::FailsAtFirst => status = "429 Too Many Requests",
         Fault::Html => body = b"<html>welcome</html>".to_vec(),
         Fault::OtherManifest if path.contains("/manifests/") => body = Image::catalog(&[("other", "o")]).bytes(),
         Fault::Lies if is_layer => body.iter_mut().for_each(|b| *b = !*b),
@@ -129,6 +138,23 @@ async fn every_fault_ends_with_a_message_and_in_time() {
         let options = Options { plain_http: vec![address.to_string()], limits, ..Options::default() };
         let content = pull(&format!("{address}/garden/catalog:1"), &options).await.unwrap();
         assert_eq!(files(&content.root).len(), 1, "{fault:?}");
+    }
+}
+
+/// The first two requests are those for the API of the registry and for the manifest.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_that_is_busy_is_asked_again() {
+    let image = Image::catalog(&[("catalog.yaml", "c")]);
+    for (attempts, is_pulled) in [(1, false), (3, true)] {
+        let address = faulty(image.clone(), Fault::FailsAtFirst).await;
+        let limits = Limits { attempts, ..small() };
+        let options = Options { plain_http: vec![address.to_string()], limits, ..Options::default() };
+        let pulled = pull(&format!("{address}/garden/catalog:1"), &options).await;
+        if is_pulled {
+            assert_eq!(files(&pulled.unwrap().root).len(), 1);
+        } else {
+            refused(pulled, &["429", "try again"]);
+        }
     }
 }
 

@@ -123,6 +123,7 @@ fn images_named_by_others_are_not_pulled_with_the_credentials_of_the_user() {
             on_top: Vec::new(),
             images: images.clone(),
             optional_manifests: false,
+            plain_bundles: true,
             dry_run: DryRun::None,
             policies: Vec::new(),
             details: false,

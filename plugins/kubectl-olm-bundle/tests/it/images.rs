@@ -94,6 +94,10 @@ fn the_digest_does_not_depend_on_the_directory_the_user_the_umask_or_the_time() 
     let archives = [first.path().join("rose.tar"), second.path().join("elsewhere/rose.tar")];
     let [a, b] = archives.map(|path| fs::read(path).unwrap());
     assert!(a == b, "the archives differ");
+    #[cfg(target_os = "linux")]
+    if let Some(of_other_user) = built_as_another_user() {
+        assert_eq!(of_other_user, digest);
+    }
 
     // A changed file, platform or label changes it.
     for more in
@@ -103,6 +107,32 @@ fn the_digest_does_not_depend_on_the_directory_the_user_the_umask_or_the_time() 
     }
     fs::write(first.path().join("bundle/tests/scorecard/config.yaml"), "kind: Other\n").unwrap();
     assert_ne!(done(first.path(), &["build", "bundle"]).0, digest);
+}
+
+/// Returns the digest of the same bundle, built by a user other than root. `None` unless root runs the tests.
+#[cfg(target_os = "linux")]
+fn built_as_another_user() -> Option<String> {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    let folder = bundle();
+    if folder.path().metadata().unwrap().uid() != 0 {
+        eprintln!("skipped: only root can start programs as another user");
+        return None;
+    }
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let user = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let mut command = Command::new("setpriv");
+    command.args(user).args([env!("CARGO_BIN_EXE_kubectl-olm-bundle"), "build", "bundle"]).current_dir(folder.path());
+    let Ok(built) = command.env("HOME", "/nonexistent").output() else {
+        eprintln!("skipped: there is no program setpriv");
+        return None;
+    };
+    let error = String::from_utf8_lossy(&built.stderr).into_owned();
+    if !built.status.success() && error.contains("setpriv:") {
+        eprintln!("skipped: {error}");
+        return None;
+    }
+    assert!(built.status.success(), "{error}");
+    Some(String::from_utf8_lossy(&built.stdout).into_owned())
 }
 
 #[test]

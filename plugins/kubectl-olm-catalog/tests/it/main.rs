@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod add;
+mod build;
 mod describe;
 mod diff;
 mod graph;

@@ -110,3 +110,59 @@ fn objects_without_a_namespace_get_the_same_one_as_in_kubectl() {
         assert_eq!(found["metadata"]["namespace"], namespace);
     }
 }
+
+/// The feature gate concerns one bundle: other packages of the same catalog are installed.
+#[test]
+fn a_bundle_of_plain_manifests_is_refused_without_its_feature() {
+    const IMAGE: &str = "registry.example.com/rose-bundle:1.0.0";
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let bundle = |name: &str, more: &str| {
+        format!(
+            "---\nschema: olm.package\nname: {name}\ndefaultChannel: stable\n---\nschema: olm.channel\npackage: {name}\nname: stable\n\
+             entries: [{{name: {name}.v1.0.0}}]\n---\nschema: olm.bundle\npackage: {name}\nname: {name}.v1.0.0\n{more}\n"
+        )
+    };
+    let package = |name: &str| format!("{{type: olm.package, value: {{packageName: {name}, version: 1.0.0}}}}");
+    let plain = format!("image: {IMAGE}\nproperties: [{}]", package("rose"));
+    write("given/catalogs/market/catalog.yaml", &bundle("rose", &plain));
+    let tulip = bundle("tulip", "");
+    write("given/catalogs/market/tulip.yaml", tulip.split_once("---\nschema: olm.bundle").unwrap().0);
+    let csv = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: tulip.v1.0.0}\n\
+               spec:\n  displayName: Tulip\n  version: 1.0.0\n  installModes: [{type: AllNamespaces, supported: true}]\n  \
+               install: {strategy: deployment, spec: {deployments: []}}\n";
+    write("given/catalogs/market/tulip/manifests/csv.yaml", csv);
+    let annotations = "annotations: {operators.operatorframework.io.bundle.package.v1: tulip, \
+                       operators.operatorframework.io.bundle.channels.v1: stable}\n";
+    write("given/catalogs/market/tulip/metadata/annotations.yaml", annotations);
+    let subscription = |name: &str| {
+        format!(
+            "---\napiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {{name: {name}, namespace: {name}}}\n\
+             spec: {{name: {name}, channel: stable, source: market, sourceNamespace: olm}}\n---\n\
+             apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {{name: all, namespace: {name}}}\n---\n\
+             apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n"
+        )
+    };
+    write("given/cluster.yaml", &[subscription("rose"), subscription("tulip")].concat());
+    write("rose/manifests/rose.yaml", include_str!("../../../kubectl-olm-bundle/tests/it/rose.yaml"));
+    write("rose/metadata/olm.yaml", include_str!("../../../kubectl-olm-bundle/tests/it/olm.yaml"));
+    let simulate = |gates: &str| {
+        let given = format!("{IMAGE}=rose");
+        let arguments = ["--simulate", "given", "--bundle-image", &given, "--feature-gates", gates];
+        let output = run(&arguments).current_dir(folder.path()).output().unwrap();
+        let shown = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+        // Long lines are wrapped.
+        shown.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let enabled = simulate("PlainBundles=true");
+    assert!(enabled.contains("created ClusterServiceVersion rose/rose.v1.0.0"), "{enabled}");
+    assert!(enabled.contains("ClusterServiceVersion tulip/tulip.v1.0.0: Succeeded"), "{enabled}");
+    let disabled = simulate("PlainBundles=false");
+    assert!(!disabled.contains("created ClusterServiceVersion rose/rose.v1.0.0"), "{disabled}");
+    assert!(disabled.contains("--feature-gates PlainBundles=true"), "{disabled}");
+    assert!(disabled.contains("ClusterServiceVersion tulip/tulip.v1.0.0: Succeeded"), "{disabled}");
+}

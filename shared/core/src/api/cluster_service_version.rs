@@ -23,6 +23,21 @@ pub(crate) const API_SERVICE_CERTIFICATE: &str = "/apiserver.local.config/certif
 /// Where OLM mounts the certificate of a Deployment that serves webhooks.
 pub(crate) const WEBHOOK_CERTIFICATE: &str = "/tmp/k8s-webhook-server/serving-certs";
 
+/// Returns what OLM rejects in a rule of a webhook's description, in its words (olm-behaviour/csv.md#webhooks).
+pub(crate) fn invalid_webhook_rule(rule: &Value) -> Option<&'static str> {
+    const CONFIGURATIONS: [&str; 3] = ["*", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
+    let has = |field: &str, value: &str| object::list(rule, &[field]).iter().any(|v| v == value);
+    if has("apiGroups", "*") {
+        Some("webhook rules cannot include all groups")
+    } else if has("apiGroups", "operators.coreos.com") {
+        Some("webhook rules cannot include the OLM group")
+    } else if has("apiGroups", "admissionregistration.k8s.io") && CONFIGURATIONS.iter().any(|c| has("resources", c)) {
+        Some("webhook rules cannot include MutatingWebhookConfiguration or ValidatingWebhookConfiguration resources")
+    } else {
+        None
+    }
+}
+
 words! {
     /// The phase of the installation of an operator.
     Phase {

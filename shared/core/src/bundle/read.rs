@@ -25,6 +25,16 @@ impl PlainFiles {
     }
 }
 
+/// Returns the first of several errors, with the number of the others.
+fn first_of(errors: Vec<Finding>) -> Finding {
+    let others = errors.len().saturating_sub(1);
+    let first = errors.into_iter().next().unwrap_or_default();
+    match others {
+        0 => first,
+        _ => Finding { message: format!("{} (and {others} more errors)", first.message), ..first },
+    }
+}
+
 impl Bundle {
     /// Reads a bundle from the files of its directory, whose path is a prefix of every file's path.
     ///
@@ -36,22 +46,32 @@ impl Bundle {
     /// The first problem that makes the bundle unusable: its ClusterServiceVersion or a required annotation is missing or invalid, or a
     /// file cannot be parsed.
     pub fn read(path: &str, files: &[File]) -> Result<Self, Finding> {
-        let (bundle, unreadable) = Self::collect(path, files);
-        bundle.check(unreadable)
+        Self::read_whole(path, files).map_err(first_of)
+    }
+
+    /// Does the same, and returns every error of plain manifests; of other bundles the first one.
+    ///
+    /// # Errors
+    /// As [`Bundle::read`]. The list is not empty.
+    pub fn read_whole(path: &str, files: &[File]) -> Result<Self, Vec<Finding>> {
+        match Self::collect(path, files) {
+            (_, errors) if errors.len() > 1 => Err(errors),
+            (bundle, errors) => bundle.check(errors.into_iter().next()).map_err(|finding| vec![finding]),
+        }
     }
 
     /// Returns the objects of a bundle to install, from the files of its image: `manifests/NAME`, `metadata/NAME`.
     ///
     /// Like OLM's unpacking this requires only a CSV; what else a catalog requires is not checked.
     pub(super) fn unpack(files: &[File]) -> Result<BundleContent, Finding> {
-        let (bundle, unreadable) = Self::collect("", files);
-        bundle.check_csv(unreadable.as_ref())?;
+        let (bundle, errors) = Self::collect("", files);
+        bundle.check_csv((!errors.is_empty()).then(|| first_of(errors)).as_ref())?;
         let content = BundleContent::in_order(&bundle.objects, &bundle.csv);
         Ok(BundleContent { is_plain: bundle.is_plain, ..content })
     }
 
-    /// Reads as much of the bundle as possible. Also returns the error of the first unreadable file.
-    fn collect(path: &str, files: &[File]) -> (Self, Option<Finding>) {
+    /// Reads as much of the bundle as possible. Also returns the error of the first unreadable file, or all errors of plain manifests.
+    fn collect(path: &str, files: &[File]) -> (Self, Vec<Finding>) {
         let mut bundle = Self { path: path.to_owned(), ..Self::default() };
         let mut unreadable = None;
         let mut plain = PlainFiles::default();
@@ -75,13 +95,14 @@ impl Bundle {
             }
         }
         if bundle.csv.is_null() && (plain.olm_yaml.is_some() || bundle.annotation("mediatype.v1") == MEDIA_TYPE) {
-            unreadable = bundle.synthesize(&plain);
+            let errors = bundle.synthesize(&plain);
+            return (bundle, errors);
         }
-        (bundle, unreadable)
+        (bundle, unreadable.into_iter().collect())
     }
 
-    /// Takes the objects from plain manifests. Returns the first error, with the number of the others.
-    fn synthesize(&mut self, plain: &PlainFiles) -> Option<Finding> {
+    /// Takes the objects from plain manifests. Returns the errors; with any the bundle has no objects.
+    fn synthesize(&mut self, plain: &PlainFiles) -> Vec<Finding> {
         let (manifests, mut findings) = read_manifests(&plain.manifests);
         let synthesis = synthesis::synthesize(
             &manifests,
@@ -90,20 +111,15 @@ impl Bundle {
             Format::Plain,
         );
         findings.extend(synthesis.findings);
-        let mut errors = findings.into_iter().filter(|finding| finding.severity == Severity::Error);
-        if let Some(first) = errors.next() {
+        findings.retain(|finding| finding.severity == Severity::Error);
+        if !findings.is_empty() {
             self.objects.clear();
-            let others = errors.count();
-            return Some(if others == 0 {
-                first
-            } else {
-                Finding { message: format!("{} (and {others} more errors)", first.message), ..first }
-            });
+            return findings;
         }
         self.objects = [vec![synthesis.csv.clone()], synthesis.objects].concat();
         self.csv = synthesis.csv;
         self.is_plain = true;
-        None
+        Vec::new()
     }
 
     fn add_object(&mut self, object: Value) {

@@ -9,7 +9,7 @@ use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
 use super::steps::BundleSource;
-use super::{BundleContent, BundleImage, decode_data, is_csv};
+use super::{Bundle, BundleContent, BundleImage, File, decode_data, is_csv};
 use crate::api::hash::sha256_hex;
 use crate::api::install_plan::{InstallPlan, Step};
 use crate::api::object;
@@ -17,6 +17,10 @@ use crate::{go_format, yaml};
 
 /// Maximum size of a decompressed file of a ConfigMap, which itself is limited to 1 MiB.
 const LARGEST_FILE: u64 = 64 << 20;
+
+/// The file whose presence shows that a bundle is of type `k8s+v1`, and the files that are not manifests.
+const METADATA: &str = "olm.yaml";
+const METADATA_FILES: [&str; 3] = [METADATA, "dependencies.yaml", "properties.yaml"];
 
 /// A bundle that an InstallPlan looks up in its image.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,7 +93,7 @@ pub fn content(config_map: &Value) -> Result<BundleContent, String> {
         "" => String::new(),
         config_map => format!(" of ConfigMap {config_map}"),
     };
-    let mut objects = Vec::new();
+    let mut contents = Vec::new();
     for (name, data) in files {
         let read = |what: String| format!("{name}{of}: {what}");
         let bytes = decode_data(data).map_err(read)?;
@@ -97,11 +101,26 @@ pub fn content(config_map: &Value) -> Result<BundleContent, String> {
         let mut text = Vec::new();
         let mut file = GzDecoder::new(&packed[..]).take(LARGEST_FILE);
         file.read_to_end(&mut text).map_err(|e| read(e.to_string()))?;
-        // Files that are not objects, such as properties, are ignored here.
-        objects.extend(yaml::first(&text).ok().filter(|object| !object::kind(object).is_empty()));
+        contents.push((name, text));
     }
-    let csv = objects.iter().find(|object| is_csv(object)).ok_or("it has no ClusterServiceVersion")?;
-    Ok(BundleContent::in_order(&objects, csv))
+    // Files that are not objects, such as properties, are ignored here.
+    let objects = contents.iter().filter_map(|(_, text)| yaml::first(text).ok());
+    let objects: Vec<Value> = objects.filter(|object| !object::kind(object).is_empty()).collect();
+    match objects.iter().find(|object| is_csv(object)) {
+        Some(csv) => Ok(BundleContent::in_order(&objects, csv)),
+        None if contents.iter().any(|(name, _)| *name == METADATA) => plain(contents, &of),
+        None => Err("it has no ClusterServiceVersion".to_owned()),
+    }
+}
+
+/// Returns the content of the files of a bundle of type `k8s+v1`.
+fn plain(contents: Vec<(&str, Vec<u8>)>, of: &str) -> Result<BundleContent, String> {
+    let file = |(name, text): (&str, Vec<u8>)| {
+        let folder = if METADATA_FILES.contains(&name) { "metadata" } else { "manifests" };
+        File::new(format!("{folder}/{name}"), text)
+    };
+    let files: Vec<File> = contents.into_iter().map(file).collect();
+    Bundle::unpack(&files).map_err(|finding| format!("{}:{}{of}: {}", finding.file, finding.line, finding.message))
 }
 
 /// Returns a reference to any manifest of the bundle in an image, as OLM writes it.
@@ -175,13 +194,42 @@ mod tests {
         }
     }
 
+    fn packed(text: &str) -> String {
+        let mut file = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+        STANDARD.encode(STANDARD.encode(file.finish().unwrap()))
+    }
+
+    #[test]
+    fn a_bundle_of_plain_manifests_that_a_job_unpacked_is_synthesized() {
+        let deployment = "apiVersion: apps/v1
+kind: Deployment
+metadata: {name: rose}
+spec:
+  selector: {matchLabels: {app: rose}}
+  template:
+    metadata: {labels: {app: rose}}
+    spec: {containers: [{name: rose, image: example.com/rose}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+";
+        let olm_yaml = "name: rose.v1.0.0\nversion: 1.0.0\nminKubeVersion: 1.28.0\ninstallModes: [{type: AllNamespaces, supported: true}]\n";
+        let config_map = |olm_yaml: &str| {
+            json!({ "metadata": { "name": "a" }, "binaryData": {
+                "rose.yaml": packed(deployment), "olm.yaml": packed(olm_yaml), "properties.yaml": packed("properties: []\n"),
+            } })
+        };
+        let unpacked = content(&config_map(olm_yaml)).unwrap();
+        assert!(unpacked.is_plain && unpacked.csv_json.contains("rose.v1.0.0"));
+        assert_eq!(unpacked.objects.len(), 2, "the ClusterServiceVersion and the ConfigMap");
+        let refused = content(&config_map("name: rose.v1.0.0\n")).unwrap_err();
+        assert!(refused.starts_with("metadata/olm.yaml:1 of ConfigMap a: field version is required"), "{refused}");
+    }
+
     #[test]
     fn bundles_unpacked_by_olm_are_read() {
-        let packed = |text: &str| {
-            let mut file = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-            std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
-            STANDARD.encode(STANDARD.encode(file.finish().unwrap()))
-        };
         let csv =
             "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: rose.v1.0.0}\n";
         let config_map = json!({ "binaryData": {

@@ -135,3 +135,19 @@ fn real_bundles_render_as_recorded() {
     }
     checked.end();
 }
+
+#[test]
+fn every_error_of_plain_manifests_is_returned() {
+    let annotations = "annotations: {operators.operatorframework.io.bundle.mediatype.v1: k8s+v1}\n";
+    let manifests = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent}\n";
+    let files = [
+        File::new("rose/manifests/agent.yaml", manifests.as_bytes()),
+        File::new("rose/metadata/annotations.yaml", annotations.as_bytes()),
+        File::new("rose/metadata/olm.yaml", b"name: rose.v1.0.0\nversion: 1.0.0\n".as_slice()),
+    ];
+    let errors = Bundle::read_whole("rose", &files).unwrap_err();
+    let codes: Vec<&str> = errors.iter().map(|finding| finding.code).collect();
+    assert_eq!(codes, ["no-deployment", "unsupported-kind", "required-field", "required-field"]);
+    let first = Bundle::read("rose", &files).unwrap_err();
+    assert_eq!(first.message, format!("{} (and 3 more errors)", errors[0].message));
+}

@@ -166,9 +166,9 @@ impl Blob {
 }
 
 /// Returns the blob that a bundle directory stands for.
-pub(super) fn of_directory(directory: &str, files: &[File]) -> Result<Blob, Finding> {
-    let read = Bundle::read(directory, files)?;
-    let rendered = read.render()?;
+pub(super) fn of_directory(directory: &str, files: &[File]) -> Result<Blob, Vec<Finding>> {
+    let read = Bundle::read_whole(directory, files)?;
+    let rendered = read.render().map_err(|finding| vec![finding])?;
     let mut bundle = BundleBlob {
         name: rendered.name,
         package: rendered.package,

@@ -59,7 +59,7 @@ impl Parsed {
     pub fn bundle(directory: &str, files: &[File]) -> Self {
         match blob::of_directory(directory, files) {
             Ok(blob) => Self { blobs: vec![blob], findings: Vec::new() },
-            Err(finding) => Self::finding(finding),
+            Err(findings) => Self::findings(findings),
         }
     }
 
@@ -107,7 +107,12 @@ impl Parsed {
 
     /// Returns only a finding.
     pub fn finding(finding: Finding) -> Self {
-        Self { blobs: Vec::new(), findings: vec![finding] }
+        Self::findings(vec![finding])
+    }
+
+    /// Takes several findings.
+    pub fn findings(findings: Vec<Finding>) -> Self {
+        Self { blobs: Vec::new(), findings }
     }
 
     fn document(&mut self, document: &Document<'_>, path: &Arc<str>, file: &Arc<dyn Stored>) {

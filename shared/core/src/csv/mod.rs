@@ -40,7 +40,6 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 pub use self::generated::{Generated, generated};
-pub use self::webhooks::invalid_rule as invalid_webhook_rule;
 use crate::api::cluster_service_version::{Csv, FINALIZER, Phase, reason};
 use crate::api::go_json::GoType;
 use crate::api::metadata::Metadata;

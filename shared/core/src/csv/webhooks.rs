@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::overlay::overlay;
 use super::serving::{self, Server};
 use super::siblings;
-use crate::api::cluster_service_version::{Csv, InstallMode, WEBHOOK_FIELDS};
+use crate::api::cluster_service_version::{Csv, InstallMode, WEBHOOK_FIELDS, invalid_webhook_rule};
 use crate::api::go_json::GoType;
 use crate::api::object::{self, ObjectRef};
 use crate::api::{hash, labels};
@@ -53,22 +53,7 @@ pub(super) fn invalid(csv: Csv<'_>) -> Option<&'static str> {
     if webhooks.iter().enumerate().any(|(n, d)| webhooks[..n].iter().any(|other| name(other) == name(d))) {
         return Some("CSV contains repeated WebhookDescription name");
     }
-    webhooks.iter().flat_map(|d| object::list(d, &["rules"])).find_map(invalid_rule)
-}
-
-/// Returns what OLM rejects in a rule of a description, in its words.
-pub fn invalid_rule(rule: &Value) -> Option<&'static str> {
-    const CONFIGURATIONS: [&str; 3] = ["*", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
-    let has = |field: &str, value: &str| object::list(rule, &[field]).iter().any(|v| v == value);
-    if has("apiGroups", "*") {
-        Some("webhook rules cannot include all groups")
-    } else if has("apiGroups", "operators.coreos.com") {
-        Some("webhook rules cannot include the OLM group")
-    } else if has("apiGroups", "admissionregistration.k8s.io") && CONFIGURATIONS.iter().any(|c| has("resources", c)) {
-        Some("webhook rules cannot include MutatingWebhookConfiguration or ValidatingWebhookConfiguration resources")
-    } else {
-        None
-    }
+    webhooks.iter().flat_map(|d| object::list(d, &["rules"])).find_map(invalid_webhook_rule)
 }
 
 /// Returns why the webhooks cannot be installed, independent of retries.

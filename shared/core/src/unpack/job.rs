@@ -8,7 +8,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Images, Pending, State};
+use super::{Images, PLAIN_DISABLED, Pending, State};
 use crate::api::catalog_source::{CatalogSource, pull_policy};
 use crate::api::conditions::{COMPLETE, Conditions, FAILED};
 use crate::api::metadata::Metadata;
@@ -71,7 +71,13 @@ pub(super) fn content(
     if !actions.is_empty() || object::at(config_map, &["binaryData"]).is_null() {
         return pending(actions, State::Waits(None));
     }
-    reference::content(config_map).or_else(|message| pending(actions, State::Failed("UnpackFailed", message)))
+    match reference::content(config_map) {
+        Ok(content) if content.is_plain && !images.settings.plain_bundles => {
+            pending(actions, State::Failed("UnpackFailed", PLAIN_DISABLED.to_owned()))
+        }
+        Ok(content) => Ok(content),
+        Err(message) => pending(actions, State::Failed("UnpackFailed", message)),
+    }
 }
 
 /// Returns whether the reason is a pull failure.

@@ -21,11 +21,10 @@ use crate::api::object;
 use crate::bundle::{BundleContent, BundleImage, Unpacked, Unpacking};
 use crate::go_format;
 use crate::plan::{Action, Question, Reason};
+pub(crate) use crate::settings::PLAIN_DISABLED;
 use crate::settings::{CatalogPods, Settings};
 use crate::world::{Reader, kind};
 
-/// The message for a bundle whose type is disabled.
-pub(crate) const PLAIN_DISABLED: &str = "the bundle is of type k8s+v1, which the feature gate PlainBundles disables; enable it with --feature-gates PlainBundles=true, or choose a version of the package whose bundle is of type registry+v1";
 /// The condition's reason when the content of an image cannot be installed.
 pub(crate) const UNINSTALLABLE: &str = "ErrorPreventedUnpacking";
 const TIMEOUT: &str = "operatorframework.io/bundle-unpack-timeout";

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::input::{Input, description_gvk, gvk_text};
 use super::{Options, removed_apis, rule};
-use crate::api::cluster_service_version::{Csv, WEBHOOK_FIELDS};
+use crate::api::cluster_service_version::{Csv, WEBHOOK_FIELDS, invalid_webhook_rule};
 use crate::api::crd;
 use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::go_json::GoType;
@@ -19,7 +19,6 @@ use crate::api::kinds::RBAC_GROUP;
 use crate::api::names::{LONGEST_LABEL, is_label};
 use crate::api::object::{self, Gvk, annotation, at, gvk, list, map_mut, name, namespace, text};
 use crate::bundle::synthesis::Manifest;
-use crate::csv;
 use crate::go_format::quote;
 use crate::sim::{ApiServer, ResourceKind, Strict};
 use crate::version::Range;
@@ -252,7 +251,7 @@ fn webhooks(input: &mut Input, csv: &Manifest, view: Csv<'_>) {
             input.report(&rule::INVALID_WEBHOOK, csv, &[&place[..], &["generateName"]].concat(), message);
         }
         for (m, webhook_rule) in list(webhook, &["rules"]).iter().enumerate() {
-            if let Some(problem) = csv::invalid_webhook_rule(webhook_rule) {
+            if let Some(problem) = invalid_webhook_rule(webhook_rule) {
                 input.report(&rule::INVALID_WEBHOOK, csv, &[&place[..], &["rules", &m.to_string()]].concat(), problem);
             }
         }

@@ -3,7 +3,7 @@
 //! ```text
 //!   files --input--> objects with places
 //!                      default              format, csv, definitions        what operator-sdk always checks
-//!                      olm                  installation                    what OLM and the API server reject
+//!                      olm                  installation, console           what OLM, consoles and the API server reject
 //!                      good-practices, …    good_practices, operator_hub, removed_apis, stability
 //!                      permissions          permissions                     permissions beyond the usual
 //!                      multiarch            platforms                       platforms of images, which surroundings return
@@ -13,6 +13,7 @@
 //!
 //! Messages of rules that operator-sdk has are those of operator-sdk.
 
+mod console;
 mod csv;
 mod definitions;
 mod format;
@@ -122,6 +123,7 @@ pub fn validate(path: &str, files: &[File], options: &Options, surroundings: &mu
     definitions::check_size(&mut input, files);
     if runs(Validator::Olm) {
         installation::check(&mut input, options);
+        console::check_bundle(&mut input);
     }
     if runs(Validator::Objects) {
         stability::check(&mut input);
@@ -129,6 +131,9 @@ pub fn validate(path: &str, files: &[File], options: &Options, surroundings: &mu
     let identity = input.identity();
     if let Some(csv) = input.csv.clone() {
         csv::check(&mut input, &csv);
+        if runs(Validator::Olm) {
+            console::check(&mut input, &csv);
+        }
         definitions::check(&mut input, &csv);
         if runs(Validator::GoodPractices) {
             good_practices::check(&mut input, &csv);

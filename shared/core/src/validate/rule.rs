@@ -255,6 +255,10 @@ rules! {
     REQUIRED_AND_OWNED: "BV419" "required-and-owned" Warning [Olm] "An API is both owned and required", "";
     UNSERVED_API: "BV420" "unserved-api" Error [Olm] "An owned version is not served by the CustomResourceDefinition", "";
     NOT_SERVED: "BV421" "not-served" Error [Olm] "An object has an API version that no supported Kubernetes serves", "";
+    CONSOLE_ANNOTATION: "BV422" "console-annotation" Warning [Olm] "An annotation that consoles parse as JSON has another form",
+        "consoles ignore the annotation: correct its value, or remove it";
+    OPENSHIFT_VERSIONS: "BV423" "openshift-versions" Warning [Olm] "com.redhat.openshift.versions cannot be parsed by the pipelines of catalogs",
+        "write v4.12 (this version and later ones), =v4.12, v4.12-v4.15, or a list such as v4.12,v4.13";
 
     WILDCARD: "BV501" "wildcard" Warning [Permissions] "A rule has wildcards", "list the API groups, resources and verbs that the operator uses";
     ESCALATION: "BV502" "escalation" Warning [Permissions] "A rule permits to gain all other permissions", "";

@@ -6,25 +6,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::report::ImageReport;
-use super::{directory, push};
-use crate::cli::flags::{DataFormat, RegistryFlags};
-use crate::cli::{CliError, Outcome, Printer, replace};
+use super::directory;
+use crate::cli::flags::DataFormat;
+use crate::cli::{CliError, Outcome, Printer};
+pub use crate::delivery::Destination;
+use crate::delivery::deliver;
 use crate::image::{self, Built, Recipe};
 pub use crate::image::{MediaTypes, Platform};
-
-/// Where the image goes.
-#[derive(Clone, Debug)]
-pub enum Destination {
-    /// Nowhere: only its digest is printed.
-    Nowhere,
-    /// An OCI layout, to which it is added.
-    Layout(PathBuf),
-    /// An archive of an OCI layout.
-    Archive(PathBuf),
-    /// A registry, under the reference of the image.
-    Registry(Box<RegistryFlags>),
-}
 
 /// The options of the command.
 #[derive(Clone, Debug)]
@@ -56,32 +44,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     for warning in warnings {
         printer.warn(warning);
     }
-    let name = options.tag.as_deref();
-    match &options.destination {
-        Destination::Nowhere => {
-            printer.talk("the image was not written: pass --push, --oci-layout DIR or --archive FILE");
-        }
-        Destination::Registry(registries) => {
-            let name =
-                name.ok_or_else(|| CliError::usage("--push requires the name of the image").hint("pass --tag REF"))?;
-            return push::push(&image.into(), name, registries, options.format, printer);
-        }
-        Destination::Layout(path) => {
-            image::write_layout(&image, path, name)?;
-            printer.talk(format_args!("image added to {}", path.display()));
-        }
-        Destination::Archive(path) => {
-            // Renaming a file to the path of a device would delete the device.
-            let target = replace::target(path).map_err(|e| {
-                let hint = "name a regular file, or one that does not exist";
-                CliError::from(e).while_doing("cannot write").at(path.display()).hint(hint)
-            })?;
-            image::write_archive(&image, &target, name)?;
-            printer.talk(format_args!("image written to {}", path.display()));
-        }
-    }
-    ImageReport::of_built(&image, name).print(options.format, printer)?;
-    Ok(Outcome::Done)
+    deliver(image, options.tag.as_deref(), &options.destination, options.format, printer)
 }
 
 /// Returns the image, and warnings about what is not part of it.
@@ -102,6 +65,7 @@ fn built(options: &Options) -> Result<(Built, Vec<String>), CliError> {
         annotations: options.annotations.clone(),
         platform: options.platform.clone(),
         media_types: options.media_types,
+        created_by: None,
     };
     Ok((image::build(&recipe)?, bundle.warnings))
 }

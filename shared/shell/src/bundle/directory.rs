@@ -254,9 +254,9 @@ impl BundleDirectory {
                 File::new(format!("{shown}/{path}"), bytes.clone())
             })
             .collect();
-        match Bundle::read(&shown, &files) {
+        match Bundle::read_whole(&shown, &files) {
             Ok(_) => Ok(()),
-            Err(finding) => Err((&finding).into()),
+            Err(findings) => CliError::all(findings.iter().map(CliError::from)).map_or(Ok(()), Err),
         }
     }
 }

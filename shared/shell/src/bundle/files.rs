@@ -7,6 +7,7 @@ use olm_core::bundle::File;
 use olm_core::bundle::synthesis::{MEDIA_TYPE, Manifest, OLM_YAML, Synthesis};
 use serde_json::{Value, json};
 
+use super::carried::Carried;
 use super::directory::REGISTRY_V1;
 use super::options::{Options, Target};
 use super::package_manifest::{self, PackageManifest};
@@ -16,26 +17,36 @@ use crate::image::{
     BUNDLE_LABEL, CHANNELS_LABEL, DEFAULT_CHANNEL_LABEL, MANIFESTS_LABEL, MEDIA_TYPE_LABEL, METADATA_LABEL,
 };
 
+/// The channel of a bundle for which none is stated.
+const DEFAULT_CHANNEL: &str = "stable";
 /// Maximum number of characters of a name in a file name; file systems accept 255 bytes.
 const NAME: usize = 100;
 
 /// The files of a bundle, by their path in its directory.
 pub(super) type Files = BTreeMap<String, String>;
 
+/// What a bundle is written from.
+#[derive(Clone, Copy)]
+pub(super) struct Parts<'a> {
+    pub(super) synthesis: &'a Synthesis,
+    pub(super) manifests: &'a [Manifest],
+    /// olm.yaml.
+    pub(super) metadata: Option<&'a File>,
+    pub(super) carried: &'a Carried,
+}
+
 /// Returns the files of the bundle, and the names of those that were edited in place, with nothing left to merge. `read_package_manifest` reads the package's file, if it
 /// exists.
 pub(super) fn of_bundle(
     options: &Options,
-    synthesis: &Synthesis,
-    manifests: &[Manifest],
-    metadata: Option<&File>,
+    parts: Parts<'_>,
     read_package_manifest: &dyn Fn(&str) -> Result<Option<PackageManifest>, CliError>,
 ) -> Result<(Files, BTreeSet<String>), CliError> {
+    let Parts { synthesis, manifests, metadata, carried } = parts;
     let name = object::name(&synthesis.csv);
-    let package = match &options.package {
-        Some(package) => package.clone(),
-        None => name.split(".v").next().unwrap_or(name).to_owned(),
-    };
+    let package = options.package.as_deref().or_else(|| carried.package());
+    let package = package.unwrap_or_else(|| name.split(".v").next().unwrap_or(name)).to_owned();
+    let (channels, default_channel) = channels(options, carried)?;
     let (mut files, mut edited) = (Files::new(), BTreeSet::new());
     match options.target {
         Target::Csv => {
@@ -49,7 +60,8 @@ pub(super) fn of_bundle(
             let file = format!("{package}.package.yaml");
             let known = read_package_manifest(&file)?;
             let content = known.as_ref().map(|known| known.content.clone());
-            let wanted = package_manifest::with_channels(&package, name, options, content)?;
+            let wanted =
+                package_manifest::with_channels(&package, name, &channels, default_channel.as_deref(), content)?;
             let text = match known.and_then(|known| package_manifest::edited(&known, &wanted)) {
                 Some(text) => {
                     edited.insert(file.clone());
@@ -81,15 +93,38 @@ pub(super) fn of_bundle(
         }
     }
     let media_type = if options.target == Target::PlainV1 { MEDIA_TYPE } else { REGISTRY_V1 };
-    let mut annotations = json!({
-        MEDIA_TYPE_LABEL: media_type, MANIFESTS_LABEL: "manifests/", METADATA_LABEL: "metadata/", BUNDLE_LABEL: package,
-        CHANNELS_LABEL: options.channels.join(","),
-    });
-    if let Some(channel) = &options.default_channel {
-        annotations[DEFAULT_CHANNEL_LABEL] = channel.as_str().into();
+    let mut annotations = carried.annotations.clone();
+    let own = [
+        (MEDIA_TYPE_LABEL, media_type),
+        (MANIFESTS_LABEL, "manifests/"),
+        (METADATA_LABEL, "metadata/"),
+        (BUNDLE_LABEL, &package),
+        (CHANNELS_LABEL, &channels.join(",")),
+    ];
+    annotations.extend(own.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    match default_channel {
+        Some(channel) => drop(annotations.insert(DEFAULT_CHANNEL_LABEL.to_owned(), channel)),
+        None => drop(annotations.remove(DEFAULT_CHANNEL_LABEL)),
     }
+    files.extend(carried.files.clone());
     files.insert("metadata/annotations.yaml".to_owned(), yaml(&json!({ "annotations": annotations }))?);
     Ok((files, edited))
+}
+
+/// Returns the channels and the default channel: those of the flags, else those of the input.
+fn channels(options: &Options, carried: &Carried) -> Result<(Vec<String>, Option<String>), CliError> {
+    let stated = || carried.channels().map(|text| text.split(',').map(|name| name.trim().to_owned()).collect());
+    let channels: Vec<String> = match &options.channels[..] {
+        [] => stated().unwrap_or_else(|| vec![DEFAULT_CHANNEL.to_owned()]),
+        given => given.to_vec(),
+    };
+    let of_input = carried.default_channel().filter(|default| channels.iter().any(|channel| channel == default));
+    let default = options.default_channel.clone().or_else(|| of_input.map(str::to_owned));
+    if let Some(default) = default.as_ref().filter(|default| !channels.contains(default)) {
+        let channels = channels.join(", ");
+        return Err(CliError::usage(format!("--default-channel {default} is not one of the channels: {channels}")));
+    }
+    Ok((channels, default))
 }
 
 fn csv_file(directory: &str, name: &str) -> String {

@@ -8,6 +8,7 @@ use olm_core::budget;
 use olm_core::bundle::File;
 use olm_core::bundle::synthesis::OLM_YAML;
 
+use super::carried::Carried;
 use crate::cli::CliError;
 use crate::observe::files::files_in;
 
@@ -18,6 +19,8 @@ pub(super) const STDIN: &str = "-";
 pub(super) struct Input {
     /// olm.yaml.
     pub(super) metadata: Option<File>,
+    /// What a bundle's directory `metadata` states.
+    pub(super) carried: Carried,
     /// The others.
     pub(super) manifests: Vec<File>,
 }
@@ -53,15 +56,20 @@ impl Input {
                 reader.add_file(path)?;
                 reader.files.pop()
             }
-            None => found,
+            None => found.clone(),
         };
         let is_metadata = |file: &File| {
             let is_in_metadata = Path::new(&file.path).parent().is_some_and(|parent| parent.ends_with("metadata"));
             let is_named = paths.iter().any(|path| path == Path::new(&file.path));
             is_in_metadata && !is_named || metadata.as_ref().is_some_and(|metadata| metadata.path == file.path)
         };
-        let manifests = manifests.into_iter().filter(|file| !is_metadata(file)).collect();
-        Ok(Self { metadata, manifests })
+        let (beside, manifests): (Vec<File>, Vec<File>) = manifests.into_iter().partition(is_metadata);
+        // Of several bundles, the one whose olm.yaml is found.
+        let folder = |file: &File| Path::new(&file.path).parent().map(Path::to_owned);
+        let own = found.as_ref().or(beside.first()).and_then(folder);
+        let is_carried = |file: &&File| folder(file) == own && !Path::new(&file.path).ends_with(OLM_YAML);
+        let beside: Vec<File> = beside.iter().filter(is_carried).cloned().collect();
+        Ok(Self { metadata, carried: Carried::read(&beside)?, manifests })
     }
 }
 

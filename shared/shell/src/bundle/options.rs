@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use olm_core::bundle::synthesis::Format;
 
 use crate::catalog::Ref;
-use crate::cli::flags::{ClusterFlags, DataFormat};
+use crate::cli::flags::{ClusterFlags, CredentialFlags, DataFormat};
 use crate::image;
 
 /// What to create.
@@ -46,7 +46,7 @@ pub struct Options {
     pub replaces: Option<String>,
     /// The ClusterServiceVersions that updates skip.
     pub skips: Vec<String>,
-    /// The channels.
+    /// The channels; if empty, those of the input, else `stable`.
     pub channels: Vec<String>,
     /// The default channel.
     pub default_channel: Option<String>,
@@ -64,6 +64,8 @@ pub struct Options {
     pub catalogs: Vec<Ref>,
     /// How images of catalogs are pulled.
     pub images: image::Options,
-    /// The output format.
-    pub format: DataFormat,
+    /// The credentials for registries of images of catalogs.
+    pub credentials: CredentialFlags,
+    /// The output format; by default YAML, and a table for the account.
+    pub format: Option<DataFormat>,
 }

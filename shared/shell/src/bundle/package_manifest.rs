@@ -4,7 +4,6 @@ use olm_core::api::object::{list, text};
 use olm_core::yaml::{self, Document, Step};
 use serde_json::{Value, json};
 
-use super::options::Options;
 use crate::cli::CliError;
 
 /// A package manifest, as it was read.
@@ -15,27 +14,26 @@ pub(super) struct PackageManifest {
     pub(super) content: Value,
 }
 
-/// Returns the package manifest in which the channels of the options lead to a ClusterServiceVersion; other channels stay as they are.
+/// Returns the package manifest in which the named channels lead to a ClusterServiceVersion; other channels stay as they are.
 pub(super) fn with_channels(
     package: &str,
     csv: &str,
-    options: &Options,
+    named: &[String],
+    default: Option<&str>,
     known: Option<Value>,
 ) -> Result<Value, CliError> {
     let mut manifest = known.unwrap_or_else(|| json!({ "packageName": package, "channels": [] }));
     let refused = || CliError::input("the file is not a package manifest").at(format!("{package}.package.yaml"));
     let channels = manifest.get_mut("channels").and_then(Value::as_array_mut).ok_or_else(refused)?;
-    for channel in &options.channels {
+    for channel in named {
         match channels.iter_mut().find(|known| text(known, &["name"]) == channel) {
             Some(known) => known["currentCSV"] = csv.into(),
             None => channels.push(json!({ "name": channel, "currentCSV": csv })),
         }
     }
-    let default = options.default_channel.as_ref().or_else(|| options.channels.first());
-    if let Some(default) =
-        default.filter(|_| options.default_channel.is_some() || manifest.get("defaultChannel").is_none())
-    {
-        manifest["defaultChannel"] = default.as_str().into();
+    let first = named.first().map(String::as_str).filter(|_| manifest.get("defaultChannel").is_none());
+    if let Some(default) = default.or(first) {
+        manifest["defaultChannel"] = default.into();
     }
     Ok(manifest)
 }

@@ -1,13 +1,12 @@
 //! `kubectl olm bundle push`: an image of an OCI layout or an archive to a registry.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use super::report::ImageReport;
-use super::{interruptible, registries, unpack};
+use super::unpack;
 use crate::cli::flags::{DataFormat, RegistryFlags};
 use crate::cli::{CliError, Outcome, Printer};
-use crate::image::{Location, Pushable, Sent};
+use crate::delivery::push;
+use crate::image::{Location, Pushable};
 
 /// The options of the command.
 #[derive(Clone, Debug)]
@@ -43,40 +42,4 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         error => error,
     })?;
     push(&read, &options.target, &options.registries, options.format, printer)
-}
-
-/// Pushes an image, and prints its digest.
-pub(super) fn push(
-    image: &Pushable,
-    target: &str,
-    registries: &RegistryFlags,
-    format: Option<DataFormat>,
-    printer: &mut Printer,
-) -> Result<Outcome, CliError> {
-    let target = reference(target)?;
-    let pushed = interruptible(async {
-        let options = registries::options(registries, printer).await?;
-        let progress = printer.progress(format!("pushing {target}"));
-        let watch = Arc::new(move |sent: Sent| progress.bytes(sent.done, sent.total));
-        let watch: crate::image::Watch = watch;
-        Ok(image.push(&target, &options, &watch).await?)
-    })?;
-    if pushed.is_none() {
-        return Ok(Outcome::Interrupted);
-    }
-    printer.talk(format_args!("image pushed to {target}"));
-    ImageReport::of_pushable(image, Some(&target.to_string())).print(format, printer)?;
-    Ok(Outcome::Done)
-}
-
-/// Parses the reference of an image in a registry.
-///
-/// # Errors
-/// It is a path, or not a reference.
-pub(super) fn reference(text: &str) -> Result<oci_spec::distribution::Reference, CliError> {
-    match text.parse()? {
-        Location::Registry(reference) => Ok(reference),
-        Location::Layout { .. } => Err(CliError::usage(format!("{text} is not an image in a registry"))
-            .hint("write an image as registry.example.com/name:tag")),
-    }
 }

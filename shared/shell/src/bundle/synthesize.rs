@@ -7,12 +7,15 @@ use std::path::{Path, PathBuf};
 use olm_core::api::names::is_subdomain;
 use olm_core::api::object;
 use olm_core::bundle::File;
-use olm_core::bundle::synthesis::{self, DEFAULT_MODE, Manifest, Metadata, OLM_YAML, Proposal, Synthesis};
+use olm_core::bundle::synthesis::{
+    self, DEFAULT_MODE, Manifest, Metadata, OLM_YAML, Proposal, REQUIRED_FIELDS, Synthesis,
+};
 use olm_core::finding::{Finding, Severity};
 use olm_core::version::Version;
 use serde_json::{Map, Value, json};
 
-use super::files;
+use super::carried::Carried;
+use super::files::{self, Parts};
 use super::input::Input;
 use super::merge::Merge;
 pub use super::options::{Options, Target};
@@ -26,7 +29,17 @@ use crate::cli::table::Table;
 use crate::cli::{CliError, Outcome, Printer};
 
 /// The codes of findings that are printed if there is no Deployment.
-const CAUSES: [&str; 4] = ["no-deployment", "no-object", "too-many-objects", "unreadable-file"];
+const CAUSES: [&str; 9] = [
+    "field-type",
+    "field-value",
+    "later-documents",
+    "no-deployment",
+    "no-object",
+    "no-olm-yaml",
+    "required-field",
+    "too-many-objects",
+    "unreadable-file",
+];
 
 /// Creates the ClusterServiceVersion or the bundle. The outcome is negative if there are errors among the findings.
 ///
@@ -34,11 +47,12 @@ const CAUSES: [&str; 4] = ["no-deployment", "no-object", "too-many-objects", "un
 /// A file cannot be read or written, or files to write were changed by hand where they change now, too.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     check(options)?;
-    let Input { metadata, manifests } = Input::read(&options.paths, options.metadata.as_deref())?;
-    let known = known_apis::read(&options.cluster, &options.catalogs, &options.images, printer)?;
+    let Input { metadata, carried, manifests } = Input::read(&options.paths, options.metadata.as_deref())?;
     let (manifests, mut findings) = synthesis::read_manifests(&manifests);
+    let images = options.credentials.options(options.images.clone(), &options.cluster, None, printer)?;
+    let known = known_apis::read(options, &images, &manifests, printer)?;
     let metadata_file = match metadata {
-        Some(file) => Some(complete(file, options, printer)?),
+        Some(file) => Some(ask_missing(complete(file, options, printer)?, options, &manifests, printer)?),
         None => propose(options, &manifests, printer)?,
     };
     let metadata = Metadata::read(metadata_file.as_ref());
@@ -71,8 +85,14 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
                     other => other,
                 };
                 let package_manifest = |name: &str| package_manifest(&directory.join(name));
-                let (files, edited) =
-                    files::of_bundle(options, &synthesis, &manifests, metadata_file.as_ref(), &package_manifest)?;
+                let parts = Parts {
+                    synthesis: &synthesis,
+                    manifests: &manifests,
+                    metadata: metadata_file.as_ref(),
+                    carried: &carried,
+                };
+                let (files, edited) = files::of_bundle(options, parts, &package_manifest)?;
+                report_left_out(options, &carried, printer);
                 let version = object::text(&synthesis.csv, &["spec", "version"]);
                 // A directory of package manifests has other versions, too.
                 let scope =
@@ -80,10 +100,9 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
                 let merge = Merge::new(directory, files, &edited, &scope)?;
                 if options.dry_run { merge.print(printer)? } else { merge.write(printer)? }
             }
-            None if options.target == Target::Csv => match options.format {
-                DataFormat::Json => printer.json(&synthesis.csv)?,
-                DataFormat::Yaml => printer.yaml(&synthesis.csv)?,
-            },
+            None if options.target == Target::Csv => {
+                options.format.unwrap_or(DataFormat::Yaml).print(printer, &synthesis.csv)?;
+            }
             None => return Err(CliError::usage("a bundle consists of several files").hint("pass --output-dir DIR")),
         }
     }
@@ -101,9 +120,6 @@ fn check(options: &Options) -> Result<(), CliError> {
     if let Some(package) = options.package.as_ref().filter(|package| !is_subdomain(package)) {
         let error = CliError::usage(format!("--package {package} cannot be the name of a package"));
         return Err(error.hint("use lower-case letters, digits, '-' and '.'"));
-    }
-    if let Some(default) = options.default_channel.as_ref().filter(|default| !options.channels.contains(default)) {
-        return Err(CliError::usage(format!("--default-channel {default} is not one of --channels")));
     }
     let is_odd = |channel: &&String| channel.is_empty() || channel.chars().any(|c| c.is_whitespace() || c.is_control());
     if let Some(channel) = options.channels.iter().find(is_odd) {
@@ -159,6 +175,19 @@ fn complete(file: File, options: &Options, printer: &mut Printer) -> Result<File
     if missing.is_empty() { Ok(file) } else { append(file, missing) }
 }
 
+/// Returns olm.yaml with the required fields that it lacks, from answers on the terminal, if there is one.
+fn ask_missing(file: File, options: &Options, manifests: &[Manifest], printer: &mut Printer) -> Result<File, CliError> {
+    let fields = match olm_core::yaml::first(&file.bytes) {
+        Ok(Value::Object(fields)) if printer.is_interactive() => fields,
+        _ => return Ok(file),
+    };
+    if !REQUIRED_FIELDS.iter().any(|field| questions::is_missing(&fields, field)) {
+        return Ok(file);
+    }
+    let (package, version) = (options.package.as_deref(), options.version.as_deref());
+    append(file, questions::ask(&fields, package, version, manifests, printer)?)
+}
+
 /// Formats a value of a flag for a message.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
@@ -195,10 +224,10 @@ fn report_assumptions(fields: &Map<String, Value>, printer: &mut Printer) {
 
 /// Returns olm.yaml for manifests that have none, from flags and answers on the terminal; `None` without both.
 fn propose(options: &Options, manifests: &[Manifest], printer: &mut Printer) -> Result<Option<File>, CliError> {
-    let proposal = match (&options.package, &options.version) {
+    let answers = match (&options.package, &options.version) {
         (Some(_), Some(_)) => return complete(File::new(OLM_YAML, Vec::new()), options, printer).map(Some),
         (package, version) if printer.is_interactive() => {
-            questions::ask(package.as_deref(), version.as_deref(), manifests, printer)?
+            questions::ask(&Map::new(), package.as_deref(), version.as_deref(), manifests, printer)?
         }
         (None, None) => return Ok(None),
         (package, _) => {
@@ -207,7 +236,7 @@ fn propose(options: &Options, manifests: &[Manifest], printer: &mut Printer) -> 
                 .hint(format!("pass {other} as well, or a file with the metadata: --metadata FILE")));
         }
     };
-    let file = File::new(OLM_YAML, yaml(&proposal.olm_yaml())?.into_bytes());
+    let file = File::new(OLM_YAML, yaml(&answers)?.into_bytes());
     complete(file, &Options { package: None, version: None, ..options.clone() }, printer).map(Some)
 }
 
@@ -230,6 +259,17 @@ fn items(items: &[Value]) -> String {
     items.iter().map(|item| format!("- {item}\n")).collect()
 }
 
+/// Reports the metadata of the input that the target has no place for.
+fn report_left_out(options: &Options, carried: &Carried, printer: &mut Printer) {
+    if matches!(options.target, Target::Csv | Target::PackageManifests) {
+        for path in carried.files.keys() {
+            printer.warn(format_args!("{path} is left out: only bundles have dependencies and properties"));
+        }
+    } else {
+        carried.warnings.iter().for_each(|warning| printer.warn(warning));
+    }
+}
+
 /// Reads the package manifest of a directory.
 fn package_manifest(path: &Path) -> Result<Option<PackageManifest>, CliError> {
     let bytes = replace::read(path).map_err(|e| CliError::from(e).at(path.display()))?;
@@ -245,12 +285,12 @@ fn package_manifest(path: &Path) -> Result<Option<PackageManifest>, CliError> {
 fn account(
     synthesis: &Synthesis,
     findings: &[Finding],
-    format: DataFormat,
+    format: Option<DataFormat>,
     printer: &mut Printer,
 ) -> Result<(), CliError> {
-    if format == DataFormat::Json {
+    if let Some(format) = format {
         let document = json!({ "apiVersion": API_VERSION, "kind": "BundleAccount", "objects": synthesis.account, "findings": findings });
-        return printer.json(&document);
+        return format.print(printer, &document);
     }
     let mut table = Table::new(["OBJECT", "FILE", "DESTINATION"]);
     for entry in &synthesis.account {

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use olm_core::budget::BUNDLE_BYTES;
 
-use super::{interruptible, registries};
 use crate::cli::flags::RegistryFlags;
-use crate::cli::{CliError, Outcome, Printer};
+use crate::cli::{CliError, Outcome, Printer, registries};
+use crate::delivery::interruptible;
 use crate::image::{self, Content, Limits, Location, Requested};
 
 /// Most files and directories of a bundle.

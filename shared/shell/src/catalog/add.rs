@@ -12,7 +12,7 @@ pub use olm_core::catalog::{MigrationLevel, Mode};
 use olm_core::finding::{Finding, Severity};
 use serde_json::{Value, json};
 
-use super::source::{Ref, Source, refused};
+use super::source::{Ref, Source, all_refused};
 use crate::cli::output::{API_VERSION, Output};
 use crate::cli::replace::{self, Replacement};
 use crate::cli::table::Table;
@@ -68,7 +68,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         Ok(addition) => addition,
         Err(reasons) => {
             for reason in &reasons {
-                printer.error(&refused(reason, 0));
+                printer.error(&CliError::from(reason));
             }
             printer.talk("nothing was written");
             return Ok(Outcome::Negative);
@@ -147,8 +147,7 @@ fn items(directory: &Path) -> Result<(Vec<Item>, BTreeMap<String, PathBuf>), Cli
 
 /// Returns an error if anything could not be read, since it may belong to a package that changes.
 fn whole(findings: &[Finding]) -> Result<(), CliError> {
-    let mut broken = findings.iter().filter(|f| f.severity == Severity::Error);
-    broken.next().map_or(Ok(()), |first| Err(refused(first, broken.count())))
+    all_refused(findings).map_or(Ok(()), Err)
 }
 
 /// Returns the files that change, with their names for messages.
@@ -173,7 +172,7 @@ fn files(
         }
         let text = before.as_deref().map(std::str::from_utf8).transpose();
         let text = text.map_err(|_| CliError::input("the file is not UTF-8").at(shown))?;
-        let after = change.apply(text).map_err(|finding| refused(&finding, 0))?.into_bytes();
+        let after = change.apply(text).map_err(|finding| CliError::from(&finding))?.into_bytes();
         files.push((shown.clone(), Replacement { path, before, after }));
     }
     Ok(files)

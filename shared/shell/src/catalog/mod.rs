@@ -3,6 +3,7 @@
 //! ```text
 //!   REF --source--> Catalog (olm-core)
 //!     add        adds bundles to it
+//!     build      builds an image of it
 //!     validate   checks it for errors
 //!     render     prints its blobs, or a part of them
 //!     serve      serves it over gRPC, and reloads it on changes
@@ -16,6 +17,7 @@
 //! ```
 
 pub mod add;
+pub mod build;
 pub mod catalog_sources;
 pub mod describe;
 pub mod diff;

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use olm_core::api::object::{list, text};
 use olm_core::catalog::Meta;
 pub use olm_core::catalog::{Filter, MigrationLevel};
-use olm_core::finding::Severity;
 pub use olm_core::version::Range;
 use serde_json::{Value, json};
 
-use super::source::{Ref, Source, refused};
+use super::source::{Ref, Source, all_refused};
 use crate::cli::flags::DataFormat;
 use crate::cli::output::API_VERSION;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
@@ -38,11 +37,11 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let mut source = Source::read_whole(&options.refs, &options.pull)?;
     drop(progress);
     let told = source.catalog.filter(&options.filter);
-    if let Some(first) = told.iter().find(|f| f.severity == Severity::Error) {
-        return Err(refused(first, 0));
+    if let Some(error) = all_refused(&told) {
+        return Err(error);
     }
     source.catalog.findings().iter().chain(&told).for_each(|finding| printer.warn(finding));
-    let blobs = source.catalog.blobs(options.level).map(|blob| blob.map_err(|finding| refused(&finding, 0)));
+    let blobs = source.catalog.blobs(options.level).map(|blob| blob.map_err(|finding| CliError::from(&finding)));
     if options.images {
         return images(blobs, options.format, printer);
     }

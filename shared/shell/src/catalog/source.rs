@@ -1,6 +1,6 @@
 //! Parses references to catalogs, and reads them.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::fs::File as Disk;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -150,10 +150,9 @@ impl Source {
     /// Reads references as one catalog, and fails if some of it could not be read, for commands that need all of it.
     pub(super) fn read_whole(refs: &[Ref], images: &image::Options) -> Result<Self, CliError> {
         let source = Self::read(refs, images)?;
-        let mut broken = source.catalog.findings().iter().filter(|f| f.severity == Severity::Error);
-        match broken.next() {
+        match all_refused(source.catalog.findings()) {
             None => Ok(source),
-            Some(first) => Err(refused(first, broken.count())),
+            Some(error) => Err(error),
         }
     }
 }
@@ -208,13 +207,17 @@ impl OpenCatalog {
     }
 }
 
-/// Returns an error from a finding, with the number of further findings.
-pub(super) fn refused(finding: &Finding, others: usize) -> CliError {
-    let mut error = CliError::from(finding);
-    if others > 0 {
-        write!(error.message, " (and {others} more; kubectl olm catalog validate prints all of them)").ok();
-    }
-    error
+/// How many errors of a catalog or a bundle are printed.
+const PRINTED: usize = 20;
+
+/// Returns all errors among findings as one; if there are many, the first ones and the number of the others.
+pub(super) fn all_refused(findings: &[Finding]) -> Option<CliError> {
+    let errors = || findings.iter().filter(|finding| finding.severity == Severity::Error);
+    let others = errors().count().saturating_sub(PRINTED);
+    let more = (others > 0).then(|| {
+        CliError::input(format!("there are {others} more errors")).hint("kubectl olm catalog validate prints all")
+    });
+    CliError::all(errors().take(PRINTED).map(CliError::from).chain(more))
 }
 
 struct Reader<'a> {
@@ -280,7 +283,7 @@ impl Reader<'_> {
             Kind::Catalog => self.items.extend(dir::content_items(&content.root, Path::new(&shown))?),
             Kind::Bundle => self.items.push(Item::Parsed(match bundle(location, reference, &content) {
                 Ok((bundle, blob)) => Parsed::metas(&shown, vec![Meta::new(blob)]).in_channels_of(&bundle),
-                Err(finding) => Parsed::finding(finding),
+                Err(findings) => Parsed::findings(findings),
             })),
         }
         self.items.extend(registry::image::left_out(location, &content).map(|f| Item::Parsed(Parsed::finding(f))));
@@ -301,7 +304,7 @@ impl Reader<'_> {
                 }
                 let rendered = Template::read(&named.to_string(), &bytes, None)
                     .and_then(|t| t.render(&mut |image| pull(image, self.images)));
-                let blobs = rendered.map_err(|finding| refused(&finding, 0))?;
+                let blobs = rendered.map_err(|finding| CliError::from(&finding))?;
                 self.items.push(Item::Parsed(Parsed::metas(&named.to_string(), blobs)));
             }
             What::Tar => self.unpack(named, from)?,
@@ -345,10 +348,10 @@ impl<R: Read> Read for Bounded<R> {
 }
 
 /// Returns the bundle in an image, and its blob in opm's format; `reference` is the name of the image as given by the user.
-fn bundle(location: &Location, reference: &str, content: &Content) -> Result<(Bundle, Value), Finding> {
+fn bundle(location: &Location, reference: &str, content: &Content) -> Result<(Bundle, Value), Vec<Finding>> {
     let shown = location.to_string();
     let files = registry::image::files(&content.root)
-        .map_err(|e| Finding::new("unreadable-file", e.to_string()).at(&shown, 0))?
+        .map_err(|e| vec![Finding::new("unreadable-file", e.to_string()).at(&shown, 0)])?
         .into_iter()
         .map(|file| olm_core::bundle::File::new(format!("{shown}/{}", file.path), file.bytes))
         .collect::<Vec<_>>();
@@ -357,9 +360,14 @@ fn bundle(location: &Location, reference: &str, content: &Content) -> Result<(Bu
         // The registry that it will be pulled from is unknown.
         Location::Layout { .. } => "",
     };
-    let bundle = Bundle::read(&shown, &files)?;
-    let blob = bundle.render()?.blob(reference);
+    let bundle = Bundle::read_whole(&shown, &files)?;
+    let blob = bundle.render().map_err(|finding| vec![finding])?.blob(reference);
     Ok((bundle, blob))
+}
+
+/// Returns the messages of findings, one in a line.
+fn messages(findings: Vec<Finding>) -> String {
+    findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the blobs of an image that a template names.
@@ -368,7 +376,7 @@ fn pull(image: &str, options: &image::Options) -> Result<Vec<Value>, String> {
     let location: Location = image.parse().map_err(|e: image::Error| e.to_string())?;
     let content = image::pull_blocking(&location, Requested::Any, options).map_err(|e| told(e.into()))?;
     if content.kind == Kind::Bundle {
-        return bundle(&location, image, &content).map(|(_, blob)| vec![blob]).map_err(|finding| finding.message);
+        return bundle(&location, image, &content).map(|(_, blob)| vec![blob]).map_err(messages);
     }
     let items = dir::content_items(&content.root, Path::new(image)).map_err(|e| told(e.into()))?;
     let blobs = read::index(items).map_err(|e| told(e.into()))?;

@@ -107,22 +107,31 @@ impl ImageFlags {
     }
 }
 
+/// The credentials for registries.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Registry options")]
+pub struct CredentialFlags {
+    /// File with credentials for registries, as docker and podman write it [default: REGISTRY_AUTH_FILE, else the files of docker and podman]
+    #[arg(long, value_name = "FILE")]
+    pub authfile: Option<PathBuf>,
+    /// Pull secret of the cluster with credentials to try first (may be repeated)
+    #[arg(long = "pull-secret", value_name = "[NAMESPACE/]NAME")]
+    pub pull_secrets: Vec<String>,
+}
+
 /// How a command accesses registries as the user.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Registry options")]
 pub struct RegistryFlags {
-    /// File with credentials for registries, as docker and podman write it [default: REGISTRY_AUTH_FILE, else the files of docker and podman]
-    #[arg(long, value_name = "FILE")]
-    pub authfile: Option<PathBuf>,
+    /// The credentials.
+    #[command(flatten)]
+    pub credentials: CredentialFlags,
     /// File with certificate authorities to trust for registries, in addition to those of the system
     #[arg(long, value_name = "FILE")]
     pub registry_ca: Option<PathBuf>,
     /// Registry to connect to without TLS; this makes the connection insecure (may be repeated)
     #[arg(long, value_name = "HOST[:PORT]")]
     pub plain_http: Vec<String>,
-    /// Pull secret of the cluster with credentials to try first (may be repeated)
-    #[arg(long = "pull-secret", value_name = "[NAMESPACE/]NAME")]
-    pub pull_secrets: Vec<String>,
     /// Namespace of the pull secrets [default: the context's namespace]
     #[arg(short, long)]
     pub namespace: Option<String>,

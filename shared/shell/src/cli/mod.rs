@@ -5,6 +5,7 @@
 //!   name       the program name as called: `kubectl olm run`
 //!   flags      kubectl's flags as clap arguments      ─ connect    flags -> kube's configuration; selector: -l
 //!   source     flags -> the state of a cluster, or of files
+//!   registries flags -> credentials for registries
 //!   streams    data on stdout, messages on stderr     ─ prompt, progress: only on a terminal; paint: colours
 //!   output     -o json|yaml|name|wide|jsonpath=…      ─ data, table, jsonpath, columns
 //!   list       the flags and the printing of list commands
@@ -33,6 +34,7 @@ pub mod output;
 pub mod paint;
 pub mod progress;
 pub mod prompt;
+pub(crate) mod registries;
 pub(crate) mod replace;
 pub mod selector;
 pub mod signal;

@@ -57,6 +57,19 @@ pub fn text(
     Err(CliError::usage(format!("no valid answer to: {question}")))
 }
 
+/// Prompts for text that may be left out. Returns nothing for an empty answer.
+///
+/// # Errors
+/// There is no answer, or no valid one.
+pub fn optional(
+    printer: &mut Printer,
+    question: &str,
+    check: &dyn Fn(&str) -> Result<(), String>,
+) -> Result<Option<String>, CliError> {
+    let answer = text(printer, question, None, &|answer| if answer.is_empty() { Ok(()) } else { check(answer) })?;
+    Ok(Some(answer).filter(|answer| !answer.is_empty()))
+}
+
 fn read_line(question: &str, default: Option<&str>) -> Result<String, CliError> {
     let input = Input::new().with_prompt(visible::painted(question)).allow_empty(true).report(false);
     let input = match default {

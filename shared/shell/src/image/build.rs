@@ -24,7 +24,7 @@ const LONGEST_PATH: usize = 4096;
 const EXTENDED: &str = "PaxHeaders.0/path";
 /// The time of creation: a real one would make two builds differ.
 const CREATED: &str = "1970-01-01T00:00:00Z";
-/// The creator in the image's history.
+/// The creator in the history of bundle images.
 const CREATED_BY: &str = "kubectl olm bundle build";
 
 /// The family of media types of an image.
@@ -113,6 +113,8 @@ pub struct Recipe {
     pub platform: Platform,
     /// The media types.
     pub media_types: MediaTypes,
+    /// The creator in the image's history; by default that of bundles.
+    pub created_by: Option<&'static str>,
 }
 
 /// A manifest, a configuration or a layer.
@@ -208,7 +210,7 @@ struct History {
 /// # Errors
 /// A path does not fit into a tar header, or there are annotations for a docker manifest.
 pub fn build(recipe: &Recipe) -> Result<Built, Error> {
-    let Recipe { files, labels, annotations, platform, media_types } = recipe;
+    let Recipe { files, labels, annotations, platform, media_types, created_by } = recipe;
     if *media_types == MediaTypes::Docker && !annotations.is_empty() {
         return Err(Error::DockerAnnotations);
     }
@@ -222,7 +224,7 @@ pub fn build(recipe: &Recipe) -> Result<Built, Error> {
         os: &platform.os,
         config: ContainerConfig { labels },
         rootfs: RootFs { r#type: "layers", diff_ids: [diff_id] },
-        history: [History { created: CREATED, created_by: CREATED_BY }],
+        history: [History { created: CREATED, created_by: created_by.unwrap_or(CREATED_BY) }],
     };
     let config = Blob::new(media_types.config(), json(&config)?);
     let manifest = Manifest {

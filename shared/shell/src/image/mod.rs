@@ -72,6 +72,9 @@ pub const TESTS_LABEL: &str = "operators.operatorframework.io.test.config.v1";
 /// The label of catalog images with a SQLite database, a deprecated format.
 pub(crate) const DATABASE_LABEL: &str = "operators.operatorframework.io.index.database.v1";
 
+/// Most attempts of a request for a command.
+const ATTEMPTS: u32 = 3;
+
 /// The location of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
@@ -178,9 +181,10 @@ pub struct Options {
 }
 
 impl Options {
-    /// Returns options with the user's credentials and cache.
+    /// Returns options with the user's credentials and cache, with retries, for commands.
     pub fn of_user() -> Self {
-        Self { credentials: Credentials::of_user(), cache: default_cache(), ..Self::default() }
+        let limits = Limits { attempts: ATTEMPTS, ..Limits::default() };
+        Self { credentials: Credentials::of_user(), cache: default_cache(), limits, ..Self::default() }
     }
 
     /// Returns the options for images that objects of a cluster or catalogs name: without the credentials, unless
@@ -214,6 +218,8 @@ pub struct Limits {
     pub kept: u64,
     /// Most files, folders and links that are stored.
     pub entries: usize,
+    /// Most attempts of a request that a registry cannot answer for now. Controllers retry whole pulls instead.
+    pub attempts: u32,
 }
 
 impl Default for Limits {
@@ -227,6 +233,7 @@ impl Default for Limits {
             unpacked: 16 << 30,
             kept: CATALOG_BYTES,
             entries: 500_000,
+            attempts: 1,
         }
     }
 }

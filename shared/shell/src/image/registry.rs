@@ -30,6 +30,8 @@ const MANIFESTS: [&str; 4] = [
     "application/vnd.docker.distribution.manifest.v2+json",
     "application/vnd.docker.distribution.manifest.list.v2+json",
 ];
+/// The pause before the first retry of a request; each further one is twice as long.
+const PAUSE: Duration = Duration::from_millis(500);
 /// Capacity of the queue between download and decompression of a layer, in chunks.
 const CHUNKS: usize = 8;
 /// How often a download that breaks off is continued, and the pause before.
@@ -70,8 +72,19 @@ pub(super) struct Registry {
     /// The value of the header `Authorization`.
     pub(super) authorization: Option<HeaderValue>,
     limit: u64,
+    attempts: u32,
     pub(super) stall: Duration,
     credentials: Used,
+}
+
+/// Returns whether another attempt may succeed soon.
+fn is_temporary(error: &Error) -> bool {
+    match error {
+        Error::Unreachable { .. } => true,
+        Error::Failed { code, .. } => matches!(code, 408 | 429 | 500..=599),
+        Error::Refused { code, .. } => code.eq_ignore_ascii_case("TOOMANYREQUESTS"),
+        _ => false,
+    }
 }
 
 /// A failed request.
@@ -136,6 +149,7 @@ impl Registry {
                 access,
                 authorization: None,
                 limit: options.limits.document,
+                attempts: options.limits.attempts,
                 stall: options.limits.stall,
                 credentials,
             }
@@ -161,7 +175,14 @@ impl Registry {
 
     /// Returns the value of the header `Authorization`: the credentials, or the token that the token service issues for them.
     async fn authorization_for(&self, auth: &Login) -> Result<Option<HeaderValue>, Refusal> {
-        let response = self.send(self.base.clone(), HeaderMap::new()).await?;
+        let mut attempt = 1;
+        let response = loop {
+            match self.send(self.base.clone(), HeaderMap::new()).await {
+                Ok(response) => break response,
+                Err(error) => self.before_retry(error.into(), attempt).await?,
+            }
+            attempt += 1;
+        };
         let challenges = response.headers().get_all(WWW_AUTHENTICATE);
         let challenge = challenges.iter().filter_map(|c| c.to_str().ok()).find_map(Bearer::from_header);
         let basic = match auth {
@@ -221,10 +242,17 @@ impl Registry {
 
     /// Requests a resource of the repository.
     async fn get(&self, path: &str, mut headers: HeaderMap) -> Result<Response, Refusal> {
-        let url = self.url(path)?;
         headers.extend(self.authorization.clone().map(|value| (AUTHORIZATION, value)));
-        let response = self.send(url, headers).await?;
-        if response.status().is_success() { Ok(response) } else { Err(self.refusal(response).await) }
+        let mut attempt = 1;
+        loop {
+            let refusal = match self.send(self.url(path)?, headers.clone()).await {
+                Ok(response) if response.status().is_success() => return Ok(response),
+                Ok(response) => self.refusal(response).await,
+                Err(error) => error.into(),
+            };
+            self.before_retry(refusal, attempt).await?;
+            attempt += 1;
+        }
     }
 
     /// Returns the URL of a resource of the repository.
@@ -253,6 +281,16 @@ impl Registry {
             body.extend_from_slice(&chunk);
         }
         Ok(body)
+    }
+
+    /// Waits before the next attempt of a request; returns an error that another attempt would not change, or the last one.
+    async fn before_retry(&self, refusal: Refusal, attempt: u32) -> Result<(), Refusal> {
+        if attempt >= self.attempts || !is_temporary(&refusal.error) {
+            return Err(refusal);
+        }
+        tracing::info!("{}; trying again", refusal.error);
+        tokio::time::sleep(PAUSE * 2_u32.pow(attempt - 1)).await;
+        Ok(())
     }
 
     pub(super) fn broken_off(&self, source: reqwest::Error) -> Error {

@@ -61,6 +61,8 @@ pub struct Options {
     pub images: image::Options,
     /// Whether the controllers skip optional objects that cannot be created.
     pub optional_manifests: bool,
+    /// Whether bundle images of type `k8s+v1` are installed.
+    pub plain_bundles: bool,
 }
 
 /// A plan that may be approved, as it was read.
@@ -235,6 +237,7 @@ async fn read_state(options: &Options, printer: &mut Printer) -> Result<ClusterS
     let source = SourceFlags { cluster: options.cluster.clone(), ..SourceFlags::default() };
     let mut cluster = source.read(&options.namespaces, &[], ReadScope::Planning, printer).await?;
     cluster.settings.optional_manifests = options.optional_manifests;
+    cluster.settings.plain_bundles = options.plain_bundles;
     Ok(cluster)
 }
 

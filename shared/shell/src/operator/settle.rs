@@ -106,5 +106,6 @@ fn options(target: Target<'_>, plan: &str) -> approve::Options {
         wait: None,
         images: target.images.clone(),
         optional_manifests: false,
+        plain_bundles: true,
     }
 }

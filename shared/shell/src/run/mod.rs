@@ -83,6 +83,8 @@ impl Options {
     /// Returns how images are pulled, all of which are named by objects of the cluster.
     fn images(&self) -> Result<image::Options, CliError> {
         let mut images = self.images.options()?.for_others();
+        // Plans decide when to retry.
+        images.limits.attempts = 1;
         if let Some(kept) = self.image_size_limit {
             images.limits.kept = kept;
             images.limits.unpacked = images.limits.unpacked.max(kept);

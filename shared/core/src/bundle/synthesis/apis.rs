@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::Work;
 use super::account::Destination;
-use super::metadata::Metadata;
+use super::metadata::{Metadata, RequiredApi};
 use super::permissions::{BoundRule, DEPENDENCY};
 use super::serving::ServedGroup;
+use super::{Work, expectations};
 use crate::api::kinds::API_EXTENSIONS;
 use crate::api::names::guess_plural;
 use crate::api::object::{self, Gvk, at, list, text};
@@ -47,12 +47,16 @@ const MOST_RESOURCES: usize = 10_000;
 
 /// The kinds and versions behind the plural names of rules, as a cluster or a catalog knows them.
 #[derive(Clone, Debug, Default)]
-pub struct KnownApis(BTreeMap<(String, String), Gvk>);
+pub struct KnownApis {
+    kinds: BTreeMap<(String, String), Gvk>,
+    /// The API groups and versions that API servers of extensions serve.
+    aggregated: BTreeSet<(String, String)>,
+}
 
 impl KnownApis {
     /// Adds an API. Of several versions the most stable one is used, and of those the highest, as in Kubernetes.
     pub fn add(&mut self, gvk: Gvk, plural: &str) {
-        let entry = self.0.entry((gvk.group.clone(), plural.to_owned())).or_insert_with(|| gvk.clone());
+        let entry = self.kinds.entry((gvk.group.clone(), plural.to_owned())).or_insert_with(|| gvk.clone());
         if stability(&gvk.version) > stability(&entry.version) {
             *entry = gvk;
         }
@@ -60,7 +64,16 @@ impl KnownApis {
 
     /// Returns the version and the kind of a resource of an API group.
     fn find(&self, group: &str, resource: &str) -> Option<&Gvk> {
-        self.0.get(&(group.to_owned(), resource.to_owned()))
+        self.kinds.get(&(group.to_owned(), resource.to_owned()))
+    }
+
+    /// Records that an APIService, and not a CustomResourceDefinition, provides an API group and version.
+    pub fn add_aggregated(&mut self, group: &str, version: &str) {
+        self.aggregated.insert((group.to_owned(), version.to_owned()));
+    }
+
+    fn is_aggregated(&self, gvk: &Gvk) -> bool {
+        self.aggregated.contains(&(gvk.group.clone(), gvk.version.clone()))
     }
 }
 
@@ -80,6 +93,11 @@ fn is_native(group: &str) -> bool {
     NATIVE_GROUPS.contains(&group) || group.ends_with(".k8s.io")
 }
 
+/// Returns whether Kubernetes itself serves an API group, or served it.
+pub(super) fn is_built_in(group: &str) -> bool {
+    NATIVE_GROUPS.contains(&group) || BUILT_IN_GROUPS.contains(&group)
+}
+
 /// Writes the provided and required APIs.
 pub(super) fn infer(
     work: &mut Work<'_>,
@@ -92,7 +110,7 @@ pub(super) fn infer(
     refuse_wildcards(work, rules);
     let used = used_resources(rules);
     provided_services(work, served, &used, metadata, known);
-    let mut required: BTreeMap<String, Gvk> = metadata.required().into_iter().collect();
+    let mut required: BTreeMap<String, RequiredApi> = metadata.required().into_iter().collect();
     for Used { group, resource, number, path, is_optional } in used {
         let is_provided = provided.contains(group) || served.iter().any(|served| served.group == group);
         if is_native(group) {
@@ -114,7 +132,9 @@ pub(super) fn infer(
         }
         match known.find(group, resource) {
             Some(gvk) => {
-                required.insert(format!("{resource}.{group}"), gvk.clone());
+                let is_aggregated = known.is_aggregated(gvk);
+                let api = RequiredApi { gvk: gvk.clone(), is_aggregated, description: Map::new() };
+                required.insert(format!("{resource}.{group}"), api);
             }
             None => {
                 let finding = Finding::new(
@@ -129,9 +149,20 @@ pub(super) fn infer(
             }
         }
     }
-    for (name, gvk) in required {
-        let entry = json!({ "name": name, "version": gvk.version, "kind": gvk.kind });
-        work.push(&["spec", "customresourcedefinitions", "required"], entry);
+    for (name, RequiredApi { gvk, is_aggregated, description }) in required {
+        let mut entry = description;
+        entry.insert("version".to_owned(), gvk.version.into());
+        entry.insert("kind".to_owned(), gvk.kind.into());
+        let field = if is_aggregated {
+            let plural = name.strip_suffix(&format!(".{}", gvk.group)).unwrap_or(&name);
+            entry.insert("name".to_owned(), plural.into());
+            entry.insert("group".to_owned(), gvk.group.into());
+            "apiservicedefinitions"
+        } else {
+            entry.insert("name".to_owned(), name.into());
+            "customresourcedefinitions"
+        };
+        work.push(&["spec", field, "required"], Value::Object(entry));
     }
 }
 
@@ -151,6 +182,7 @@ fn provided_definitions<'a>(work: &mut Work<'a>, metadata: &Metadata) -> BTreeSe
     let mut groups = BTreeSet::new();
     for (number, manifest) in work.of_kind(API_EXTENSIONS, "CustomResourceDefinition") {
         groups.insert(text(&manifest.object, &["spec", "group"]));
+        expectations::definition(work, number, manifest);
         let versions = list(&manifest.object, &["spec", "versions"]);
         let is_served = |version: &str| {
             !versions.iter().any(|v| text(v, &["name"]) == version && at(v, &["served"]).as_bool() == Some(false))

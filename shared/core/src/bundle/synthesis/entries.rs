@@ -17,7 +17,11 @@ struct Entries {
 }
 
 const ENTRIES: [Entries; 5] = [
-    Entries { list: "requiredAPIs", required: &["group", "version", "kind"], optional: &["resource"] },
+    Entries {
+        list: "requiredAPIs",
+        required: &["group", "version", "kind"],
+        optional: &["resource", "aggregated", "displayName", "description"],
+    },
     Entries { list: "optionalAPIs", required: &["group"], optional: &["resource"] },
     Entries {
         list: "apis",
@@ -38,6 +42,11 @@ const ENTRIES: [Entries; 5] = [
     Entries { list: "links", required: &[], optional: &["name", "url"] },
 ];
 
+/// Returns whether text is base64, with line breaks.
+pub(super) fn is_base64(text: &str) -> bool {
+    STANDARD.decode(text.split_whitespace().collect::<String>()).is_ok()
+}
+
 /// Returns the findings. `line_of` returns the line of a part of the file.
 pub(super) fn check(fields: &Map<String, Value>, file: &str, line_of: &dyn Fn(&[Step]) -> usize) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -56,6 +65,11 @@ pub(super) fn check(fields: &Map<String, Value>, file: &str, line_of: &dyn Fn(&[
                 findings.push(finding.at(file, place(None)).hint(format!("its fields are {known}")));
                 continue;
             };
+            if map.get("aggregated").is_some_and(|value| !value.is_boolean()) {
+                let finding = Finding::new("field-type", format!("aggregated of {list} must be true or false"));
+                let hint = "true if an APIService provides the API, not a CustomResourceDefinition";
+                findings.push(finding.at(file, place(Some("aggregated"))).hint(hint));
+            }
             for field in required.iter().filter(|field| text(item, &[field]).is_empty()) {
                 let is_core = *field == "group" && map.contains_key("group");
                 if !is_core {
@@ -74,9 +88,8 @@ pub(super) fn check(fields: &Map<String, Value>, file: &str, line_of: &dyn Fn(&[
     }
     let top = |field: &str| line_of(&[Step::Field(field.to_owned())]);
     if let Some(icon) = fields.get("icon").and_then(Value::as_str) {
-        let data: String = icon.split_whitespace().collect();
-        if STANDARD.decode(data).is_err() {
-            let finding = Finding::new("field-value", "icon is not base64");
+        if !is_base64(icon) {
+            let finding = Finding::new("field-value", "icon is not base64, and is left out").warning();
             findings.push(finding.at(file, top("icon")).hint("insert the output of: base64 icon.png"));
         }
     }

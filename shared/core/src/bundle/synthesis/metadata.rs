@@ -1,11 +1,12 @@
 //! What cannot be inferred from manifests: `metadata/olm.yaml`, and annotations of the manifests (bundle-format.md#metadataolmyaml).
 //!
-//! olm.yaml has the fields of a ClusterServiceVersion's `spec` under the same names, and its own: `name`, `annotations`, `apis`
-//! (descriptions and descriptors of provided APIs), `requiredAPIs` and `optionalAPIs`. Where an annotation states the same, olm.yaml applies.
+//! olm.yaml has the fields of a ClusterServiceVersion's `spec` under the same names, and its own: `name`, `annotations`, `metadataLabels`,
+//! `apis` (descriptions and descriptors of provided APIs), `requiredAPIs` and `optionalAPIs`. Where an annotation states the same, olm.yaml applies.
 
 use serde_json::{Map, Value, json};
 
-use super::{Work, entries};
+use super::Work;
+use super::entries::{self, is_base64};
 use crate::api::cluster_service_version::InstallMode;
 use crate::api::names::guess_plural;
 use crate::api::object::{self, Gvk, at, text};
@@ -27,6 +28,8 @@ const REQUIRED: [(&str, &str); 4] = [
         "the list of {type, supported} for OwnNamespace, SingleNamespace, MultiNamespace and AllNamespaces",
     ),
 ];
+/// The names of these fields.
+pub const REQUIRED_FIELDS: [&str; 4] = [REQUIRED[0].0, REQUIRED[1].0, REQUIRED[2].0, REQUIRED[3].0];
 /// The modes in which an operator watches namespaces.
 pub const INSTALL_MODES: [&str; 4] = [
     InstallMode::OwnNamespace.as_str(),
@@ -53,8 +56,9 @@ enum Type {
 }
 
 /// The fields of olm.yaml that become fields of `spec`.
-const FIELDS: [(&str, Type); 18] = [
+const FIELDS: [(&str, Type); 19] = [
     ("version", Type::Text),
+    ("release", Type::Text),
     ("minKubeVersion", Type::Text),
     ("installModes", Type::List),
     ("displayName", Type::Text),
@@ -73,10 +77,11 @@ const FIELDS: [(&str, Type); 18] = [
     ("relatedImages", Type::List),
     ("cleanup", Type::Map),
 ];
-/// The other fields of olm.yaml: the name, the ClusterServiceVersion's annotations, and the APIs.
-const OTHER_FIELDS: [(&str, Type); 5] = [
+/// The other fields of olm.yaml: the name, the ClusterServiceVersion's annotations and labels, and the APIs.
+const OTHER_FIELDS: [(&str, Type); 6] = [
     ("name", Type::Text),
     ("annotations", Type::Strings),
+    ("metadataLabels", Type::Strings),
     ("apis", Type::List),
     ("requiredAPIs", Type::List),
     ("optionalAPIs", Type::List),
@@ -106,6 +111,16 @@ const ICONS: [(&str, &str); 5] = [
     ("R0lGO", "image/gif"),
 ];
 
+/// An API that the operator requires.
+#[derive(Clone, Debug)]
+pub(super) struct RequiredApi {
+    pub(super) gvk: Gvk,
+    /// Whether an APIService provides it, not a CustomResourceDefinition.
+    pub(super) is_aggregated: bool,
+    /// `displayName` and `description`.
+    pub(super) description: Map<String, Value>,
+}
+
 /// The content of olm.yaml.
 #[derive(Clone, Debug, Default)]
 pub struct Metadata {
@@ -133,6 +148,12 @@ impl Metadata {
             (_, None) => Ok(Value::Null),
             (_, Some(document)) => document.value(),
         };
+        let is_filled = |document: &&Document<'_>| !matches!(document.value(), Ok(Value::Null));
+        if let Some(second) = documents.iter().flatten().skip(1).find(is_filled) {
+            let finding = Finding::new("later-documents", "the file has several documents, but only the first is read");
+            let finding = finding.at(&file.path, second.line).hint("write all fields into one document, without ---");
+            metadata.findings.push(finding);
+        }
         match (read, document) {
             (Err(error), _) => metadata.findings.push(
                 Finding::new("unreadable-file", error.message)
@@ -268,7 +289,12 @@ impl Metadata {
                 let of_type =
                     FIELDS.iter().find(|(name, _)| *name == field).map_or(Type::Text, |(_, of_type)| *of_type);
                 let value = annotation_value(value, of_type);
-                if let Some(expected) = mismatch(of_type, &value) {
+                if of_type == Type::Icon && value.as_str().is_some_and(|icon| !is_base64(icon)) {
+                    let message = format!("annotation {key} is not base64, and is left out");
+                    let finding = Finding::new("field-value", message).warning();
+                    let finding = finding.hint("insert the output of: base64 icon.png");
+                    work.report(number, &["metadata", "annotations", &key], finding);
+                } else if let Some(expected) = mismatch(of_type, &value) {
                     let finding = Finding::new("field-type", format!("annotation {key} must be {expected}"));
                     work.report(number, &["metadata", "annotations", &key], finding);
                 } else if fields.get(field).is_some_and(|other| *other != value) {
@@ -283,13 +309,20 @@ impl Metadata {
             if let Some(value) =
                 fields.get(field).filter(|value| mismatch(of_type, value).is_none() && !value.is_null())
             {
-                spec.insert(field.to_owned(), if of_type == Type::Icon { icon(value) } else { value.clone() });
+                if of_type != Type::Icon {
+                    spec.insert(field.to_owned(), value.clone());
+                } else if let Some(icon) = icon(value) {
+                    spec.insert(field.to_owned(), icon);
+                }
             }
         }
         let metadata = object::map_mut(&mut work.csv, &["metadata"]);
         metadata.insert("name".to_owned(), self.name().into());
-        if let Some(annotations @ Value::Object(_)) = fields.get("annotations") {
-            metadata.insert("annotations".to_owned(), annotations.clone());
+        for (field, part) in [("annotations", "annotations"), ("metadataLabels", "labels")] {
+            let value = fields.get(field).filter(|value| mismatch(Type::Strings, value).is_none());
+            if let Some(map @ Value::Object(_)) = value {
+                metadata.insert(part.to_owned(), map.clone());
+            }
         }
         for (number, manifest) in work.of_kind("apiextensions.k8s.io", "CustomResourceDefinition") {
             let given = self.apis().filter(|api| {
@@ -299,9 +332,9 @@ impl Metadata {
             for (suffix, field) in DEFINITION_ANNOTATIONS {
                 let key = format!("{ANNOTATION_PREFIX}{suffix}");
                 let annotated = object::annotation(&manifest.object, &key);
-                if annotated.is_some()
-                    && given.clone().any(|api| !at(api, &[field]).is_null() && at(api, &[field]).as_str() != annotated)
-                {
+                let annotated = annotated.map(|value| annotation_value(value, definition_type(field)));
+                let mut stated = given.clone().map(|api| at(api, &[field])).filter(|stated| !stated.is_null());
+                if annotated.is_some_and(|annotated| stated.any(|stated| *stated != annotated)) {
                     conflict(work, number, &key, &format!("apis[].{field}"));
                 }
             }
@@ -318,8 +351,7 @@ impl Metadata {
         for (suffix, field) in DEFINITION_ANNOTATIONS {
             let value = definition.and_then(|d| object::annotation(d, &format!("{ANNOTATION_PREFIX}{suffix}")));
             if let Some(value) = value {
-                let of_type = if field == "descriptors" { Type::List } else { Type::Text };
-                description.insert(field.to_owned(), annotation_value(value, of_type));
+                description.insert(field.to_owned(), annotation_value(value, definition_type(field)));
             }
         }
         let is_it = |api: &&Value| {
@@ -370,13 +402,28 @@ impl Metadata {
     /// Returns the required APIs of a synthesized ClusterServiceVersion that olm.yaml does not list, in the form of `requiredAPIs`.
     pub fn missing_required(&self, csv: &Value) -> Vec<Value> {
         let listed = self.required();
-        let entries = object::list(csv, &["spec", "customresourcedefinitions", "required"]).iter();
-        let missing = entries.filter(|entry| !listed.iter().any(|(name, _)| name == text(entry, &["name"])));
-        let api = |entry: &Value| {
-            let (resource, group) = text(entry, &["name"]).split_once('.').unwrap_or_default();
-            json!({ "group": group, "version": entry["version"], "kind": entry["kind"], "resource": resource })
+        let is_listed = |resource: &str, group: &str| {
+            let name = format!("{resource}.{group}");
+            listed.iter().any(|(listed, _)| *listed == name)
         };
-        missing.map(api).collect()
+        let definitions = object::list(csv, &["spec", "customresourcedefinitions", "required"]).iter().map(|entry| {
+            let (resource, group) = text(entry, &["name"]).split_once('.').unwrap_or_default();
+            (resource, group, entry, false)
+        });
+        let services = object::list(csv, &["spec", "apiservicedefinitions", "required"]).iter();
+        let services = services.map(|entry| (text(entry, &["name"]), text(entry, &["group"]), entry, true));
+        let missing = definitions.chain(services).filter(|(resource, group, ..)| !is_listed(resource, group));
+        missing
+            .map(|(resource, group, entry, is_aggregated)| {
+                let mut api = json!({
+                    "group": group, "version": entry["version"], "kind": entry["kind"], "resource": resource,
+                });
+                if is_aggregated {
+                    api["aggregated"] = true.into();
+                }
+                api
+            })
+            .collect()
     }
 
     /// Returns whether olm.yaml has a list of required APIs.
@@ -384,8 +431,8 @@ impl Metadata {
         self.fields.contains_key("requiredAPIs")
     }
 
-    /// Returns the required APIs that olm.yaml lists, with the names of their CustomResourceDefinitions.
-    pub(super) fn required(&self) -> Vec<(String, Gvk)> {
+    /// Returns the required APIs that olm.yaml lists, each with `PLURAL.GROUP`.
+    pub(super) fn required(&self) -> Vec<(String, RequiredApi)> {
         let apis = list_of(&self.fields, "requiredAPIs");
         let required = apis.iter().map(|api| {
             let gvk = Gvk::new(text(api, &["group"]), text(api, &["version"]), text(api, &["kind"]));
@@ -393,10 +440,19 @@ impl Metadata {
                 "" => guess_plural(&gvk.kind),
                 plural => plural.to_owned(),
             };
-            (format!("{plural}.{}", gvk.group), gvk)
+            let stated = |field: &&str| api.get(*field).is_some_and(Value::is_string);
+            let description = ["displayName", "description"].into_iter().filter(stated);
+            let description = description.map(|field| (field.to_owned(), api[field].clone())).collect();
+            let is_aggregated = at(api, &["aggregated"]).as_bool() == Some(true);
+            (format!("{plural}.{}", gvk.group), RequiredApi { gvk, is_aggregated, description })
         });
-        required.filter(|(_, gvk)| !gvk.kind.is_empty() && !gvk.version.is_empty()).collect()
+        required.filter(|(_, api)| !api.gvk.kind.is_empty() && !api.gvk.version.is_empty()).collect()
     }
+}
+
+/// Returns the type of a field of an owned API.
+fn definition_type(field: &str) -> Type {
+    if field == "descriptors" { Type::List } else { Type::Text }
 }
 
 fn list_of<'a>(fields: &'a Map<String, Value>, name: &str) -> &'a [Value] {
@@ -442,13 +498,16 @@ fn mismatch(of_type: Type, value: &Value) -> Option<&'static str> {
     (!fits && !value.is_null()).then_some(expected)
 }
 
-/// Returns the list of icons of a ClusterServiceVersion: base64 alone gets the media type that its first bytes show.
-fn icon(value: &Value) -> Value {
-    let Some(data) = value.as_str() else { return value.clone() };
+/// Returns the list of icons of a ClusterServiceVersion: base64 alone gets the media type that its first bytes show; other text is none.
+fn icon(value: &Value) -> Option<Value> {
+    let Some(data) = value.as_str() else { return Some(value.clone()) };
+    if !is_base64(data) {
+        return None;
+    }
     let data: String = data.split_whitespace().collect();
     let media_type =
         ICONS.iter().find(|(start, _)| data.starts_with(start)).map_or("image/png", |(_, of_type)| of_type);
-    json!([{ "base64data": data, "mediatype": media_type }])
+    Some(json!([{ "base64data": data, "mediatype": media_type }]))
 }
 
 /// What only the author of a bundle knows.

@@ -9,6 +9,7 @@
 //!                permissions Roles and bindings of these ServiceAccounts -> permissions
 //!                serving     APIServices, webhooks, their Services and certificates
 //!                apis        provided and required APIs, from CustomResourceDefinitions and the rules
+//!                losses, lookups, expectations   what OLM does in another way, and what the cluster must have
 //! ```
 //!
 //! Each part takes the manifests that a ClusterServiceVersion generates, and writes them into its fields; what no part takes stays
@@ -18,7 +19,9 @@
 mod account;
 mod apis;
 mod entries;
+mod expectations;
 mod lookups;
+mod losses;
 mod manifest;
 mod metadata;
 mod permissions;
@@ -34,7 +37,9 @@ use serde_json::{Map, Value, json};
 pub use self::account::{AccountEntry, Destination};
 pub use self::apis::KnownApis;
 pub use self::manifest::{Manifest, read as read_manifests};
-pub use self::metadata::{DEFAULT_MODE, INSTALL_MODES, MIN_KUBE_VERSION, Metadata, OLM_YAML, Proposal};
+pub use self::metadata::{
+    DEFAULT_MODE, INSTALL_MODES, MIN_KUBE_VERSION, Metadata, OLM_YAML, Proposal, REQUIRED_FIELDS,
+};
 use crate::api::object::{self, text};
 use crate::finding::{Finding, Severity};
 
@@ -176,6 +181,7 @@ pub fn synthesize(manifests: &[Manifest], metadata: &Metadata, known: &KnownApis
     apis::infer(&mut work, &rules, &serving.groups, metadata, known);
     lookups::report(&mut work, &workloads, &rules);
     serving::replace_certificates(&mut work, &serving, &workloads);
+    expectations::report(&mut work, &workloads);
     namespaces(&mut work, &workloads);
     examples(&mut work);
     remainder(work, &workloads.namespace)

@@ -9,8 +9,10 @@ use serde_json::{Map, Value, json};
 
 use super::account::Destination;
 use super::workloads::{DEPLOYMENTS, Workload, Workloads};
-use super::{Manifest, Work};
-use crate::api::cluster_service_version::{API_SERVICE_CERTIFICATE, InstallMode, WEBHOOK_CERTIFICATE, WEBHOOK_FIELDS};
+use super::{Manifest, Work, losses};
+use crate::api::cluster_service_version::{
+    API_SERVICE_CERTIFICATE, InstallMode, WEBHOOK_CERTIFICATE, WEBHOOK_FIELDS, invalid_webhook_rule,
+};
 use crate::api::kinds::{ADMISSION_REGISTRATION, API_EXTENSIONS, API_REGISTRATION};
 use crate::api::object::{self, at, list, text};
 use crate::finding::Finding;
@@ -131,6 +133,7 @@ pub(super) fn project(work: &mut Work<'_>, workloads: &Workloads) -> Serving {
         ("ValidatingWebhookConfiguration", "ValidatingAdmissionWebhook"),
     ] {
         for (number, manifest) in work.of_kind(ADMISSION_REGISTRATION, kind) {
+            losses::labels_and_annotations(work, number);
             for n in 0..list(&manifest.object, &["webhooks"]).len() {
                 admission_webhook(work, workloads, &mut serving, number, n, type_name);
             }
@@ -160,6 +163,7 @@ fn api_services(work: &mut Work<'_>, workloads: &Workloads, serving: &mut Servin
                 work.report(number, &["spec", field], finding);
             }
         }
+        losses::labels_and_annotations(work, number);
         if let Some(endpoint) = serving.endpoint(work, workloads, number, &["spec", "service"]) {
             let (group, version) = (text(spec, &["group"]).to_owned(), text(spec, &["version"]).to_owned());
             serving.groups.push(ServedGroup { number, group, version, endpoint });
@@ -211,6 +215,13 @@ fn admission_webhook(
         let finding = Finding::new("invalid-webhook", "a webhook has no name").hint("add webhooks[].name");
         work.report(number, &["webhooks", &index], finding);
         return;
+    }
+    for (r, rule) in list(webhook, &["rules"]).iter().enumerate() {
+        if let Some(problem) = invalid_webhook_rule(rule) {
+            let finding = Finding::new("invalid-webhook", format!("webhook {name}: OLM refuses it: {problem}"))
+                .hint("list the API groups and resources that the webhook checks, without those that OLM excludes");
+            work.report(number, &["webhooks", &index, "rules", &r.to_string()], finding);
+        }
     }
     let others = list(&work.csv, &["spec", "webhookdefinitions"]).to_vec();
     let is_taken = |of_type: &dyn Fn(&str) -> bool| {
@@ -334,6 +345,7 @@ fn services(work: &mut Work<'_>, serving: &Serving) {
         if served.is_some() {
             work.record(number, Destination::Generated("Service of webhooks and APIServices".to_owned()));
             if ports.iter().all(is_covered) {
+                losses::service(work, number);
                 continue;
             }
             work.record(number, Destination::Bundle);

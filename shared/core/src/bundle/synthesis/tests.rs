@@ -1,3 +1,5 @@
+mod losses;
+mod olm_yaml;
 mod surroundings;
 
 use std::collections::BTreeSet;
@@ -407,45 +409,6 @@ subjects: [{kind: ServiceAccount, name: agent, namespace: garden}]
 }
 
 #[test]
-fn the_published_example_is_understood() {
-    let published = "name: packageserver-v1.14.1
-maturity: alpha
-version: 0.14.1
-minKubeVersion: 1.11.0
-keywords: ['packagemanifests', 'olm', 'packages']
-maintainers:
-- name: Example
-email: operators@example.com
-provider:
-name: Example
-links:
-- name: Package Server
-url: https://example.com
-installModes:
-- type: AllNamespaces
-  supported: true
-icon: iVBORw0KGgo=
-labels:
-  operated-by: packageserver
-";
-    let synthesis = synthesis_with(OPERATOR, published);
-    assert_eq!(codes(&synthesis), ["flat-olm-yaml 9"]);
-    let spec = &synthesis.csv["spec"];
-    assert_eq!(synthesis.csv["metadata"]["name"], "packageserver-v1.14.1");
-    assert_eq!(spec["provider"], json!({ "name": "Example" }));
-    assert_eq!(spec["maintainers"], json!([{ "name": "Example", "email": "operators@example.com" }]));
-    assert_eq!(spec["links"], json!([{ "name": "Package Server", "url": "https://example.com" }]));
-    assert_eq!(spec["icon"], json!([{ "base64data": "iVBORw0KGgo=", "mediatype": "image/png" }]));
-}
-
-#[test]
-fn every_fault_of_olm_yaml_is_reported_at_its_line() {
-    let faulty = "name: Rose\nversion: 1.0\ndisplayNam: Rose\ninstallModes:\n- type: Everywhere\n";
-    let codes = codes(&synthesis_with(OPERATOR, faulty));
-    assert_eq!(codes, ["field-value 1", "required-field 1", "field-type 2", "field-value 5", "unknown-field 3"]);
-}
-
-#[test]
 fn many_warnings_hide_no_error() {
     let annotations: String = (0..1_100).map(|n| format!("    note-{n}: x\n")).collect();
     let operator = OPERATOR.replace("labels: {app: rose}}\nspec:", "labels: {app: rose}, annotations: {A}}\nspec:");
@@ -482,20 +445,6 @@ spec: {group: example.com, names: {kind: Rose, plural: roses}, versions: [{name:
     drop(synthesis_of(&format!("{OPERATOR}{definition}")));
     let synthesis = synthesis_with(OPERATOR, &format!("{METADATA}maintainers: [bob]\nemail: x@example.com\n"));
     assert!(codes(&synthesis).contains(&"field-type 7".to_owned()), "{:?}", codes(&synthesis));
-}
-
-#[test]
-fn entries_of_olm_yaml_are_checked() {
-    for (entry, expected) in [
-        ("optionalAPIs: [route.example.com]", "field-type"),
-        ("optionalAPIs: [{group: example.com, kind: Rose}]", "unknown-field"),
-        ("requiredAPIs: [{group: example.com, kind: Rose}]", "required-field"),
-        ("icon: ./icon.png", "field-value"),
-        ("replaces: rose.v1.0.0", "field-value"),
-    ] {
-        let synthesis = synthesis_with(OPERATOR, &format!("{METADATA}{entry}\n"));
-        assert_eq!(codes(&synthesis), [format!("{expected} 7")], "{entry}");
-    }
 }
 
 /// A role of another namespace, an invalid reference, or an incomplete subject grants nothing.

@@ -16,8 +16,8 @@ pub(super) const DEPLOYMENTS: [&str; 4] = ["spec", "install", "spec", "deploymen
 const DEFAULT_ACCOUNT: &str = "default";
 /// The number of old ReplicaSets that OLM keeps of each Deployment.
 const REVISIONS: i64 = 1;
-/// Annotations of a Deployment that controllers and clients write for themselves.
-const BOOKKEEPING: [&str; 2] =
+/// Annotations that controllers and clients write for themselves.
+pub(super) const BOOKKEEPING: [&str; 2] =
     ["deployment.kubernetes.io/revision", "kubectl.kubernetes.io/last-applied-configuration"];
 
 /// A Deployment of the bundle.
@@ -184,6 +184,11 @@ fn accounts(work: &mut Work<'_>, workloads: &Workloads) {
             let finding = Finding::new("account-pull-secrets", "OLM does not set imagePullSecrets of ServiceAccounts")
                 .hint("move them to spec.template.spec.imagePullSecrets of the Deployment");
             work.report(number, &["imagePullSecrets"], finding);
+        }
+        if object::list(account, &["secrets"]).iter().any(|secret| !text(secret, &["name"]).is_empty()) {
+            let finding = Finding::new("account-secrets", "OLM does not set secrets of ServiceAccounts").warning();
+            let hint = "mount the Secrets into the pods of the Deployment; for a token, let a Secret of type kubernetes.io/service-account-token name the ServiceAccount";
+            work.report(number, &["secrets"], finding.hint(hint));
         }
         if at(account, &["automountServiceAccountToken"]).as_bool() == Some(false) {
             let finding =

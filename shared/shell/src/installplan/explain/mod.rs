@@ -24,6 +24,7 @@ use olm_core::api::object;
 use olm_core::bundle::Bundle;
 use olm_core::explain::{Explanation, Subject};
 use olm_core::installplan::summary;
+use olm_core::settings::PLAIN_DISABLED;
 use olm_core::version::Range;
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
@@ -102,6 +103,8 @@ pub struct Options {
     pub images: image::Options,
     /// Whether the controllers skip optional objects that cannot be created.
     pub optional_manifests: bool,
+    /// Whether bundle images of type `k8s+v1` are installed.
+    pub plain_bundles: bool,
     /// Whether the objects are sent to the API server as a dry run.
     pub dry_run: DryRun,
     /// CEL policies to evaluate on the explanation.
@@ -201,9 +204,10 @@ pub fn document(explanation: &Explanation) -> Value {
 }
 
 async fn explanations(options: &Options, printer: &mut Printer) -> Result<(Vec<Explanation>, Vec<String>), CliError> {
-    let Options { asked, source, namespaces, on_top, images, optional_manifests, dry_run, .. } = options;
+    let Options { asked, source, namespaces, on_top, images, optional_manifests, plain_bundles, dry_run, .. } = options;
     let mut state = source.read(namespaces, on_top, ReadScope::Planning, printer).await?;
     state.settings.optional_manifests = *optional_manifests;
+    state.settings.plain_bundles = *plain_bundles;
     if let Some(vital) = state.read_failures.iter().find(|failure| is_vital(failure, asked)) {
         // Report all missing permissions at once.
         state
@@ -267,7 +271,11 @@ async fn subjects(asked: &Request, state: &ClusterState, images: &image::Options
             vec![Subject::Package { namespace: namespace(), package, range }]
         }
         Request::Bundle(reference) => {
-            let bundle = bundle(reference, images).await?.render();
+            let bundle = bundle(reference, images).await?;
+            if bundle.is_plain && !state.settings.plain_bundles {
+                return Err(CliError::input(PLAIN_DISABLED).at(reference));
+            }
+            let bundle = bundle.render();
             let bundle = bundle.map_err(|finding| CliError::input(finding.to_string()).at(reference))?;
             vec![Subject::Bundle { namespace: namespace(), bundle: Box::new(bundle) }]
         }

@@ -8,14 +8,14 @@ use crate::cli::{CliError, Printer};
 use crate::image::{Built, Part, Pushable};
 
 /// A description of an image.
-pub(super) struct ImageReport {
+pub(crate) struct ImageReport {
     digest: String,
     document: Value,
 }
 
 impl ImageReport {
     /// Describes a built image.
-    pub(super) fn of_built(image: &Built, reference: Option<&str>) -> Self {
+    pub(crate) fn of_built(image: &Built, reference: Option<&str>) -> Self {
         let part = |blob: &crate::image::Blob| Part {
             media_type: blob.media_type.to_owned(),
             digest: blob.digest.clone(),
@@ -25,7 +25,7 @@ impl ImageReport {
     }
 
     /// Describes an image that was pushed.
-    pub(super) fn of_pushable(image: &Pushable, reference: Option<&str>) -> Self {
+    pub(crate) fn of_pushable(image: &Pushable, reference: Option<&str>) -> Self {
         let none = Part { media_type: String::new(), digest: String::new(), size: 0 };
         Self::new(&image.manifest().unwrap_or(none), &image.blobs(), reference)
     }
@@ -43,7 +43,7 @@ impl ImageReport {
     }
 
     /// Prints the digest, or the description.
-    pub(super) fn print(&self, format: Option<DataFormat>, printer: &mut Printer) -> Result<(), CliError> {
+    pub(crate) fn print(&self, format: Option<DataFormat>, printer: &mut Printer) -> Result<(), CliError> {
         match format {
             None => printer.line(&self.digest),
             Some(format) => format.print(printer, &self.document),
