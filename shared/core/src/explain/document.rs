@@ -28,6 +28,9 @@ pub struct Explanation {
     /// consequence, by kind and name. Objects that OLM maintains for itself (Subscriptions, InstallPlans, copied
     /// ClusterServiceVersions, Operators) and objects that Kubernetes creates by itself (ReplicaSets, Pods, Events) are omitted.
     pub objects: Vec<Object>,
+    /// Numbers of objects and permissions.
+    #[serde(default)]
+    pub totals: Totals,
     /// Permissions that accounts gain and lose.
     pub rbac: Rbac,
     /// The CustomResourceDefinitions that would be created or changed, by name.
@@ -286,6 +289,13 @@ pub struct Object {
     pub by: By,
     /// The ClusterServiceVersion that it belongs to; empty if unknown.
     pub csv: String,
+    /// For a created object: the name of the deleted object of the replaced version that it corresponds to, such as the Role of the
+    /// same account under a new name; empty if there is none.
+    #[serde(default)]
+    pub replaces: String,
+    /// For a deleted object: the name of the created object that corresponds to it; empty if there is none.
+    #[serde(default)]
+    pub replaced_by: String,
     /// Why it is refused or skipped; empty otherwise.
     pub message: String,
     /// Privileges that the object has and did not have before; empty if there are none. A ClusterServiceVersion is marked for the Pods of
@@ -297,6 +307,22 @@ pub struct Object {
     pub before: Value,
     /// The object after the plan, in the same form; as the API server would persist it, if it was sent as a dry run.
     pub after: Value,
+}
+
+/// Numbers of objects and permissions. An object that takes the place of another one (`replaces`) counts as changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Totals {
+    /// Number of objects that are created.
+    pub add: u64,
+    /// Number of objects that are changed, or replaced by an object with another name.
+    pub change: u64,
+    /// Number of objects that are deleted.
+    pub destroy: u64,
+    /// Number of permissions that accounts gain.
+    pub gained: u64,
+    /// Number of permissions that accounts lose.
+    pub lost: u64,
 }
 
 /// The change of an object.

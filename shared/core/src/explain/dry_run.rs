@@ -111,6 +111,7 @@ impl Explanation {
             }
         }
         self.dry_run.sent = self.dry_run.accepted > 0 || !self.dry_run.refused.is_empty();
+        self.totals = super::identity::totals(self);
         self.judge_refusals();
     }
 

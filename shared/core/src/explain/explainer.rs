@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::cluster_copy::{BEFORE, CATALOG, ClusterCopy, reference};
 use super::simulated_plan::{self, Offered, SimulatedPlan};
 use super::{
-    Asks, Cluster, Error, Explanation, Next, Subject, bundles, crds, csvs, deprecations, dry_run, hidden, images,
-    irreversible, objects, permissions, unserved_kinds, verdict, webhooks,
+    Asks, Cluster, Error, Explanation, Next, Subject, bundles, crds, csvs, deprecations, dry_run, hidden, identity,
+    images, irreversible, objects, permissions, unserved_kinds, verdict, webhooks,
 };
 use crate::api::catalog_source::CatalogSource;
 use crate::api::kinds::OLM_GROUP;
@@ -60,6 +60,7 @@ impl Explainer {
             ..Explanation::default()
         };
         explanation.csvs = csvs::changes(&simulated, &self.copy);
+        identity::pair(&mut explanation.objects, &explanation.csvs);
         explanation.rbac = permissions::changes(&simulated);
         explanation.crds = crds::changes(&simulated, &self.copy);
         explanation.unserved = unserved_kinds::missing(&simulated);
@@ -71,6 +72,7 @@ impl Explainer {
         explanation.irreversible = irreversible::changes(&simulated, &explanation);
         explanation.afterwards = simulated_plan::afterwards(&simulated, &self.copy);
         explanation.verdict = verdict::judge(&simulated, &self.copy, &explanation);
+        explanation.totals = identity::totals(&explanation);
         explanation.hash = explanation.digest();
         let asks = Asks {
             fits: crds::questions(&simulated, &explanation.crds),

@@ -6,8 +6,8 @@ use super::Explanation;
 use crate::api::hash::sha256_hex;
 
 /// The parts that may change while the plan would still do the same: the verdict, what could be read, and later plans.
-const NOT_WHAT_IT_DOES: [&str; 7] =
-    ["hash", "verdict", "dryRun", "unreadable", "afterwards", "deprecations", "bundles"];
+const NOT_WHAT_IT_DOES: [&str; 8] =
+    ["hash", "verdict", "dryRun", "unreadable", "afterwards", "deprecations", "bundles", "totals"];
 
 impl Explanation {
     /// Returns the digest, `sha256:…`, of what the plan would do. It is independent of resource versions and time. It changes if the plan,
@@ -27,6 +27,8 @@ impl Explanation {
             }
             forget_generated_names(fields);
             forget(fields, "csvs", &["reasons"]);
+            // Which objects correspond follows from the objects.
+            forget(fields, "objects", &["replaces", "replacedBy"]);
             forget(fields, "crds", &["existing", "invalid", "invalidCount", "message"]);
         }
         format!("sha256:{}", sha256_hex(sorted(document).to_string()))
