@@ -158,6 +158,7 @@ impl Garden {
             wait: None,
             images: image::Options { cache: None, ..self.images().options().unwrap() },
             optional_manifests: false,
+            plain_bundles: true,
         };
         let said = Buffer::default();
         let answer = approve::run(&options, &mut Printer::to(said.clone(), said.clone()));
@@ -260,6 +261,7 @@ fn explained(garden: &Garden, csv: &Value) -> Value {
         on_top: Vec::new(),
         images: image::Options::default(),
         optional_manifests: false,
+        plain_bundles: true,
         dry_run: explain::DryRun::None,
         policies: Vec::new(),
         details: false,

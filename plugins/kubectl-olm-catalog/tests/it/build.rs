@@ -6,7 +6,7 @@ use std::path::Path;
 use super::*;
 
 fn built(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
-    said(catalog(&[&["build"][..], arguments].concat()).current_dir(folder))
+    run_command(catalog(&[&["build"][..], arguments].concat()).current_dir(folder))
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn the_image_of_a_catalog_is_reproducible_and_read_again() {
     let (code, same, err) = built(folder.path(), &["./two", "--archive", "market.tar"]);
     assert_eq!((code, same), (0, digest), "{err}");
     let render = |named: &str| {
-        let (code, out, err) = said(catalog(&["render", named]).current_dir(folder.path()));
+        let (code, out, err) = run_command(catalog(&["render", named]).current_dir(folder.path()));
         assert_eq!((code, err.as_str()), (0, ""));
         out
     };

@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use olm_core::api::cluster_service_version;
 use olm_core::api::install_plan::Phase;
 use olm_core::explain::{
-    By, Change, Crd, Csv, CsvChange, DryRun, Explanation, Object, Optional, Permission, Plan, VerdictResult, Webhook,
+    By, Change, Crd, Csv, CsvChange, DryRun, Explanation, Object, Optional, Permission, Plan, Totals, VerdictResult,
+    Webhook, predecessors,
 };
 
 use super::super::policy::PolicyResult;
@@ -72,7 +73,10 @@ pub(super) fn text(explanation: &Explanation, tried: &[PolicyResult], details: b
             }
         }
     }
-    let _ = writeln!(text, "\nHash: {}", explanation.hash);
+    let _ = writeln!(text, "\n{}\nHash: {}", totals(explanation), explanation.hash);
+    if let Some(command) = approval(explanation) {
+        let _ = writeln!(text, "To approve exactly this: {command}");
+    }
     text
 }
 
@@ -94,8 +98,25 @@ pub(super) fn markdown(explanation: &Explanation, tried: &[PolicyResult], detail
             }
         }
     }
-    let _ = writeln!(text, "\nHash: `{}`", explanation.hash);
+    let _ = writeln!(text, "\n{}\n\nHash: `{}`", totals(explanation), explanation.hash);
+    if let Some(command) = approval(explanation) {
+        let _ = writeln!(text, "\nTo approve exactly this: `{command}`");
+    }
     text
+}
+
+/// Renders the numbers of objects and permissions.
+fn totals(explanation: &Explanation) -> String {
+    let Totals { add, change, destroy, gained, lost } = explanation.totals;
+    format!("Total: {add} to add, {change} to change, {destroy} to destroy; permissions: {gained} gained, {lost} lost")
+}
+
+/// Returns the command that approves the plan if it still does the same; `None` if it cannot be approved.
+fn approval(explanation: &Explanation) -> Option<String> {
+    let Plan { name, exists, phase, approved, .. } = &explanation.plan;
+    let waits = *exists && !approved && phase == Phase::RequiresApproval.as_str();
+    let namespace = &explanation.namespace;
+    waits.then(|| format!("kubectl olm install-plan approve {name} -n {namespace} --explained {}", explanation.hash))
 }
 
 /// Returns a code fence that is longer than any run of backquotes in the text.
@@ -300,28 +321,43 @@ fn word(change: Change) -> &'static str {
     }
 }
 
+/// Returns what happens to an object. An object that takes the place of another one is a replacement.
+fn verb(object: &Object) -> &'static str {
+    match object.change {
+        Change::Create if !object.replaces.is_empty() => "replace",
+        change => word(change),
+    }
+}
+
+/// The verbs of objects, as participles, in the order in which they are counted.
+const COUNTED: [(&str, &str); 8] = [
+    ("create", "created"),
+    ("update", "updated"),
+    ("replace", "replaced"),
+    ("delete", "deleted"),
+    ("leave", "unchanged"),
+    ("refused", "refused"),
+    ("skip", "skipped"),
+    ("not reached", "not reached"),
+];
+
 fn objects(explanation: &Explanation, details: bool) -> Section {
-    let all = &explanation.objects;
-    let count = |change: Change| all.iter().filter(|o| o.change == change).count();
-    let counts = [
-        (Change::Create, "created"),
-        (Change::Update, "updated"),
-        (Change::Delete, "deleted"),
-        (Change::Unchanged, "unchanged"),
-        (Change::Refused, "refused"),
-        (Change::Skipped, "skipped"),
-        (Change::NotReached, "not reached"),
-    ];
-    let counts = counts.into_iter().map(|(change, word)| (count(change), word)).filter(|(n, _)| *n > 0);
-    let counts: Vec<String> = counts.map(|(n, word)| format!("{n} {word}")).collect();
+    let predecessors = predecessors(explanation);
+    // A replaced object is shown with its successor.
+    let shown = || explanation.objects.iter().enumerate().filter(|(_, object)| object.replaced_by.is_empty());
+    let counts = COUNTED.into_iter().map(|(does, word)| (shown().filter(|(_, o)| verb(o) == does).count(), word));
+    let counts: Vec<String> = counts.filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
     let title = format!("Objects: {}", counts.join(", "));
     let items = if details {
-        let item = |object: &Object| Item { diff: diff::lines(&object.before, &object.after), ..object_item(object) };
-        all.iter().map(item).collect()
+        let item = |(index, object): (usize, &Object)| {
+            let before = predecessors.get(&index).unwrap_or(&object.before);
+            Item { diff: diff::lines(before, &object.after), ..object_item(object) }
+        };
+        shown().map(item).collect()
     } else {
-        let of_steps = all.iter().filter(|o| o.by == By::Step && o.change != Change::Unchanged);
-        let mut items = grouped(of_steps);
-        let others = grouped(all.iter().filter(|o| o.by != By::Step));
+        let objects = || shown().map(|(_, object)| object);
+        let mut items = grouped(objects().filter(|o| o.by == By::Step && o.change != Change::Unchanged));
+        let others = grouped(objects().filter(|o| o.by != By::Step));
         if !others.is_empty() {
             items.push(Item::new("and as a consequence:"));
             items.extend(others.into_iter().map(|item| Item { line: format!("  {}", item.line), ..item }));
@@ -332,33 +368,42 @@ fn objects(explanation: &Explanation, details: bool) -> Section {
 }
 
 fn object_item(object: &Object) -> Item {
-    let Object { gvk, namespace, name, change, by, message, .. } = object;
+    let Object { gvk, namespace, by, message, .. } = object;
     let by = match by {
         By::Step => "",
         By::Olm => " (by OLM)",
         By::GarbageCollection => " (garbage collection)",
     };
-    let path = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
+    let names = names(object);
+    let path = if namespace.is_empty() { names } else { format!("{namespace}/{names}") };
     let under = Some(message.clone()).filter(|message| !message.is_empty()).into_iter().collect();
-    Item { line: format!("{} {} {path}{by}", word(*change), gvk.kind), under, ..Item::default() }
+    Item { line: format!("{} {} {path}{by}", verb(object), gvk.kind), under, ..Item::default() }
+}
+
+/// Returns the name of an object, and of the object that it replaces.
+fn names(object: &Object) -> String {
+    match object.replaces.as_str() {
+        "" => object.name.clone(),
+        old => format!("{old} by {}", object.name),
+    }
 }
 
 /// Returns one line per kind and change, in order of their first object.
 fn grouped<'o>(objects: impl Iterator<Item = &'o Object>) -> Vec<Item> {
-    let mut groups: Vec<((Change, &str), Vec<&Object>)> = Vec::new();
+    let mut groups: Vec<((&str, &str), Vec<&Object>)> = Vec::new();
     for object in objects {
-        let key = (object.change, object.gvk.kind.as_str());
+        let key = (verb(object), object.gvk.kind.as_str());
         match groups.iter_mut().find(|(known, _)| *known == key) {
             Some((_, group)) => group.push(object),
             None => groups.push((key, vec![object])),
         }
     }
-    let item = |((change, kind), group): ((Change, &str), Vec<&Object>)| match &group[..] {
-        [one] => Item::new(format!("{} {kind} {}", word(change), one.name)),
-        [first, second] => Item::new(format!("{} 2 {}: {}, {}", word(change), plural(kind), first.name, second.name)),
+    let item = |((verb, kind), group): ((&str, &str), Vec<&Object>)| match &group[..] {
+        [one] => Item::new(format!("{verb} {kind} {}", names(one))),
+        [first, second] => Item::new(format!("{verb} 2 {}: {}, {}", plural(kind), names(first), names(second))),
         [first, ..] => {
             let (n, kind) = (group.len(), plural(kind));
-            Item::new(format!("{} {n} {kind}: {} and {} more", word(change), first.name, n - 1))
+            Item::new(format!("{verb} {n} {kind}: {} and {} more", names(first), n - 1))
         }
         [] => Item::default(),
     };
