@@ -20,7 +20,7 @@
 pub mod audit;
 pub(crate) mod binaries;
 pub(crate) mod pki;
-pub(crate) mod pod_network;
+pub mod pod_network;
 pub(crate) mod processes;
 
 use std::cell::RefCell;

@@ -2,11 +2,14 @@
 //!
 //! ```text
 //!   kube-apiserver --CONNECT--> PodNetwork: TLS with the certificate in the Secret SERVICE-cert of OLM
-//!                                           GET /apis/GROUP/VERSION --> an APIResourceList without resources
+//!                                           GET /apis/GROUP/VERSION[/RESOURCE] --> the resources of APIS, all of them empty
+//!                                           POST AdmissionReview  --> allowed, unless the object has the annotation DENY
+//!                                           POST ConversionReview --> the objects in the other version, with the annotation CONVERTED
 //! ```
 //!
 //! The API server connects through the socket because of its egress selector configuration. It verifies the certificate with the
-//! caBundle of the APIService, so that an API is available only if its certificate, its Secret and its caBundle match.
+//! caBundle of the APIService, the webhook configuration or the CustomResourceDefinition, so that it gets an answer only if the
+//! certificate, its Secret and the caBundle match. What is answered shows in objects which Service and path were called.
 
 use std::convert::Infallible;
 use std::fs;
@@ -17,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -25,7 +28,7 @@ use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::oneshot;
@@ -36,12 +39,26 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::Acceptor;
 
+use crate::faulty_api::read;
+
 /// The file of the API server's configuration, in its working folder.
 pub(crate) const CONFIGURATION_FILE: &str = "egress-selector.yaml";
 /// Maximum size of the request for a connection, in bytes.
 const LONGEST_REQUEST: usize = 8 << 10;
 /// How long a connection may last.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The annotation of objects that a webhook denies: its `SERVICE.NAMESPACE.svc` and path.
+pub const DENY: &str = "pods.example.com/deny";
+/// The annotation with the `SERVICE.NAMESPACE.svc`, the path and the versions of the last conversion of an object.
+pub const CONVERTED: &str = "pods.example.com/converted";
+
+/// A resource: its name and kind, and whether it is namespaced.
+type Resource = (&'static str, &'static str, bool);
+
+/// The APIs that pods serve: group and version, and the resources.
+const APIS: [(&str, &[Resource]); 1] =
+    [("metrics.k8s.io/v1beta1", &[("nodes", "NodeMetrics", false), ("pods", "PodMetrics", true)])];
 
 /// The network. Dropping it ends it.
 pub(crate) struct PodNetwork {
@@ -107,7 +124,8 @@ async fn serve(mut stream: UnixStream, kubeconfig: &Path) -> Result<()> {
     let name = start.client_hello().server_name().unwrap_or_default().to_owned();
     let config = identity(&name, kubeconfig).await?;
     let stream = start.into_stream(Arc::new(config)).await?;
-    http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)).await?;
+    let answer = service_fn(move |request| answer(name.clone(), request));
+    http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await?;
     Ok(())
 }
 
@@ -126,17 +144,123 @@ async fn identity(name: &str, kubeconfig: &Path) -> Result<ServerConfig> {
     Ok(builder.with_safe_default_protocol_versions()?.with_no_client_auth().with_single_cert(certificates, key)?)
 }
 
-/// Answers as an API without resources.
-async fn answer(request: Request<Incoming>) -> Result<Response<String>, io::Error> {
-    let group_version = request.uri().path().strip_prefix("/apis/").unwrap_or_default();
-    let (code, body) = if group_version.split('/').count() == 2 {
-        (
-            StatusCode::OK,
-            json!({ "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": [] }),
-        )
+/// Answers a request to a host name.
+async fn answer(host: String, request: Request<Incoming>) -> Result<Response<String>, io::Error> {
+    let path = request.uri().path().to_owned();
+    let body = if request.method() == Method::POST {
+        let body = read(request.into_body()).await.map_err(io::Error::other)?;
+        serde_json::from_slice(&body).ok().and_then(|review: Value| reviewed(&format!("{host}{path}"), &review))
     } else {
-        (StatusCode::NOT_FOUND, json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404 }))
+        resources(&path)
+    };
+    let (code, body) = match body {
+        Some(body) => (StatusCode::OK, body),
+        None => {
+            let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404 });
+            (StatusCode::NOT_FOUND, status)
+        }
     };
     let response = Response::builder().status(code).header("content-type", "application/json").body(body.to_string());
     response.map_err(io::Error::other)
+}
+
+/// Returns the resources of a group and version, or an empty list of one of them. The API server uses this form of discovery because
+/// the newer one, at `/apis`, does not exist.
+fn resources(path: &str) -> Option<Value> {
+    let path = path.strip_prefix("/apis/")?;
+    let mut parts = path.splitn(3, '/');
+    let (group, version) = (parts.next()?, parts.next()?);
+    let group_version = format!("{group}/{version}");
+    let known = APIS.iter().find(|(known, _)| *known == group_version).map_or(&[][..], |(_, resources)| *resources);
+    let Some(rest) = parts.next() else {
+        let resources: Vec<Value> = known
+            .iter()
+            .map(|(name, kind, is_namespaced)| {
+                json!({ "name": name, "singularName": "", "kind": kind, "namespaced": is_namespaced, "verbs": ["get", "list"] })
+            })
+            .collect();
+        return Some(json!({
+            "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources,
+        }));
+    };
+    let (_, kind, _) = known.iter().find(|(name, ..)| rest == *name || rest.ends_with(&format!("/{name}")))?;
+    Some(json!({ "kind": format!("{kind}List"), "apiVersion": group_version, "metadata": {}, "items": [] }))
+}
+
+/// Returns the review with its response.
+fn reviewed(place: &str, review: &Value) -> Option<Value> {
+    let request = &review["request"];
+    let mut response = json!({ "uid": request["uid"] });
+    match review["kind"].as_str()? {
+        "AdmissionReview" => {
+            let is_denied = request["object"]["metadata"]["annotations"][DENY] == place;
+            response["allowed"] = (!is_denied).into();
+            if is_denied {
+                response["status"] = json!({ "code": 403, "message": format!("denied by {place}") });
+            }
+        }
+        "ConversionReview" => {
+            let desired = request["desiredAPIVersion"].as_str()?;
+            let objects = request["objects"].as_array()?.iter();
+            response["convertedObjects"] =
+                objects.map(|object| converted(place, object, desired)).collect::<Option<_>>()?;
+            response["result"] = json!({ "status": "Success" });
+        }
+        _ => return None,
+    }
+    Some(json!({ "kind": review["kind"], "apiVersion": review["apiVersion"], "response": response }))
+}
+
+/// Returns the object in another version. Of its metadata a conversion may change labels and annotations.
+fn converted(place: &str, object: &Value, desired: &str) -> Option<Value> {
+    let mut object = object.clone();
+    let note = format!("{place} {} -> {desired}", object["apiVersion"].as_str()?);
+    object["apiVersion"] = desired.into();
+    let metadata = object["metadata"].as_object_mut()?;
+    let annotations = metadata.entry("annotations").or_insert_with(|| Map::new().into());
+    annotations.as_object_mut()?.insert(CONVERTED.to_owned(), note.into());
+    Some(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reviews_are_answered_by_their_object() {
+        let review = |object: Value| json!({ "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": { "uid": "u", "object": object } });
+        let denied = json!({ "metadata": { "annotations": { DENY: "rose.garden.svc/mutate" } } });
+        let answers = [("/mutate", false), ("/validate", true)].map(|(path, allowed)| {
+            let answer = reviewed(&format!("rose.garden.svc{path}"), &review(denied.clone())).unwrap();
+            (answer["response"]["allowed"] == allowed, answer["response"]["uid"] == "u")
+        });
+        assert_eq!(answers, [(true, true); 2]);
+        assert_eq!(reviewed("rose.garden.svc/", &json!({ "kind": "Rose" })), None);
+    }
+
+    #[test]
+    fn conversions_change_the_version_and_an_annotation() {
+        let object =
+            json!({ "apiVersion": "example.com/v1", "kind": "Rose", "metadata": { "name": "red" }, "spec": 1 });
+        let request = json!({ "uid": "u", "desiredAPIVersion": "example.com/v2", "objects": [object] });
+        let review = json!({ "kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1", "request": request });
+        let answer = reviewed("rose.garden.svc/", &review).unwrap();
+        let note = "rose.garden.svc/ example.com/v1 -> example.com/v2";
+        let expected = json!({ "apiVersion": "example.com/v2", "kind": "Rose", "spec": 1,
+            "metadata": { "name": "red", "annotations": { CONVERTED: note } } });
+        assert_eq!(
+            answer["response"],
+            json!({ "uid": "u", "convertedObjects": [expected], "result": { "status": "Success" } })
+        );
+    }
+
+    #[test]
+    fn apis_list_their_resources() {
+        let listed = resources("/apis/metrics.k8s.io/v1beta1").unwrap();
+        assert_eq!(listed["resources"][0]["kind"], "NodeMetrics");
+        assert_eq!(resources("/apis/example.com/v1").unwrap()["resources"], json!([]));
+        assert_eq!(resources("/apis/metrics.k8s.io/v1beta1/nodes").unwrap()["kind"], "NodeMetricsList");
+        assert_eq!(resources("/apis/metrics.k8s.io/v1beta1/namespaces/a/pods").unwrap()["kind"], "PodMetricsList");
+        assert_eq!(resources("/apis"), None);
+    }
 }

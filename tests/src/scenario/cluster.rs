@@ -74,9 +74,9 @@ impl ClusterEngine {
         Self::start_with(Options::default(), &[], |_, _| Ok(None))
     }
 
-    /// Does the same as [`start_plain`](Self::start_plain), with a network in which the APIs of pods are served.
-    pub fn start_with_pod_network() -> Result<Self> {
-        Self::start_with(Options { pod_network: true, ..Options::default() }, &[], |_, _| Ok(None))
+    /// Starts a cluster whose controllers have these flags, with a network in which pods answer the API server.
+    pub fn start_with_pod_network(flags: &[String]) -> Result<Self> {
+        Self::start_with(Options { pod_network: true, ..Options::default() }, flags, |_, _| Ok(None))
     }
 
     /// Starts a cluster whose controllers have these flags and connect to the API server through a [`FaultyApi`].

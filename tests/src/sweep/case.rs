@@ -118,6 +118,11 @@ impl View {
         self.0.get(ident).map(Arc::as_ref)
     }
 
+    /// Returns all objects.
+    pub fn all(&self) -> impl Iterator<Item = &Value> {
+        self.0.values().map(Arc::as_ref)
+    }
+
     /// Returns the objects of a kind in a namespace; of all namespaces if it is empty.
     pub fn objects_of<'a>(&'a self, kind: &'a str, within: &'a str) -> impl Iterator<Item = &'a Value> {
         let objects = self.0.values().map(Arc::as_ref).filter(move |object| text(object, &["kind"]) == kind);
@@ -182,9 +187,20 @@ impl Case {
 
     /// Plays the case to its end, in a separate cluster that `view` shows.
     pub fn play_in<E: Engine>(&self, engine: &mut E, view: &mut View) -> Result<Outcome> {
+        self.play_with(engine, view, |_| {})
+    }
+
+    /// Does the same, and calls `installed` before the upgrade.
+    pub fn play_with<E: Engine>(
+        &self,
+        engine: &mut E,
+        view: &mut View,
+        installed: impl FnOnce(&mut E),
+    ) -> Result<Outcome> {
         self.begin(engine)?;
         settle(engine, view, |_| false)?;
         let mut outcome = Outcome { install: self.end(view, &self.install), ..Outcome::default() };
+        installed(engine);
         if let Some(to) = &self.upgrade {
             self.switch(engine, to)?;
             settle(engine, view, |_| false)?;

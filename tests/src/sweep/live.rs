@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use olm_core::api::crd;
-use olm_core::api::object::{ObjectRef, at, name};
+use olm_core::api::object::{Gvk, ObjectRef, at, name};
+use serde_json::Value;
 
 use super::case::{self, Case, Outcome, View, settle};
 use super::catalog::Served;
 use crate::scenario::cluster::ClusterEngine;
 use crate::scenario::engine::Engine;
+use crate::scenario::store::ident;
 
 /// How long the deletion of namespaces and CustomResourceDefinitions may take.
 const CLEANING: Duration = Duration::from_mins(2);
@@ -25,8 +27,9 @@ const UPGRADING: Duration = Duration::from_mins(5);
 pub struct Live {
     engine: ClusterEngine,
     view: View,
-    /// The folder from which its bundles' objects are read.
-    _catalog: Served,
+    before: BTreeSet<String>,
+    /// Its folder has the bundles' objects.
+    catalog: Served,
 }
 
 impl Live {
@@ -35,15 +38,37 @@ impl Live {
         Self::start_on(ClusterEngine::start_plain()?, catalog)
     }
 
-    /// Starts a cluster in which the APIs of pods are served.
-    pub fn start_with_pod_network(catalog: Served) -> Result<Self> {
-        Self::start_on(ClusterEngine::start_with_pod_network()?, catalog)
+    /// Starts a cluster in which pods answer the API server. `flags` are those of the controllers.
+    pub fn start_with_pod_network(catalog: Served, flags: &[String]) -> Result<Self> {
+        Self::start_on(ClusterEngine::start_with_pod_network(flags)?, catalog)
     }
 
     fn start_on(mut engine: ClusterEngine, catalog: Served) -> Result<Self> {
         let mut view = View::default();
         case::serve(&mut engine, &mut view, case::CATALOG, &catalog)?;
-        Ok(Self { engine, view, _catalog: catalog })
+        let before = view.all().map(ident).collect();
+        Ok(Self { engine, view, before, catalog })
+    }
+
+    /// Serves other content as the catalog.
+    pub fn serve(&mut self, catalog: Served) -> Result<()> {
+        case::serve(&mut self.engine, &mut self.view, case::CATALOG, &catalog)?;
+        self.catalog = catalog;
+        Ok(())
+    }
+
+    /// Returns the names of the objects of the cluster before the first installation.
+    pub fn before(&self) -> &BTreeSet<String> {
+        &self.before
+    }
+
+    /// Returns all objects of the watched kinds and of `others`, which are given with their plurals.
+    pub fn objects(&mut self, others: &[(Gvk, String)]) -> Result<Vec<Value>> {
+        let mut objects: Vec<Value> = self.view.all().cloned().collect();
+        for (gvk, plural) in others {
+            objects.extend(self.engine.list(gvk, plural)?);
+        }
+        Ok(objects)
     }
 
     /// Installs all cases at once.
@@ -68,11 +93,13 @@ impl Live {
         Ok(cases.iter().map(outcome).collect())
     }
 
-    /// Installs all cases at once, and waits until the cluster is as expected.
-    pub fn play_until(&mut self, cases: &[Case], is_done: impl Fn(&View) -> bool) -> Result<()> {
-        for case in cases {
-            case.begin(&mut self.engine)?;
-        }
+    /// Begins all installations at once.
+    pub fn begin(&mut self, cases: &[Case]) -> Result<()> {
+        cases.iter().try_for_each(|case| case.begin(&mut self.engine))
+    }
+
+    /// Waits until the cluster is as expected, or the time is up.
+    pub fn wait_until(&mut self, is_done: impl Fn(&View) -> bool) -> Result<()> {
         let end = self.engine.now() + UPGRADING;
         while !is_done(&self.view) && self.engine.now() < end {
             let left = end.saturating_sub(self.engine.now());

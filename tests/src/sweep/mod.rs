@@ -6,12 +6,14 @@
 //!      ▼
 //!   case      one namespace, OperatorGroup and Subscription ── drives ──▶ engine (simulation, or a cluster)
 //!      ▼ End
-//!   plain     operators without a bundle: bundles from their manifests, and what runs beside what was given
+//!   plain       operators without a bundle: bundles from their manifests
+//!   comparison  what runs beside what the manifests of an operator are
 //!   judge     beside install-heads.tsv (the real OLM), ends.tsv (stored) and differences.yaml (explained)
 //! ```
 
 pub mod case;
 pub mod catalog;
+pub mod comparison;
 pub mod judge;
 pub mod live;
 pub mod plain;

@@ -1,37 +1,46 @@
-//! Operators that are published as plain manifests: bundles from them, and the comparison of what runs with what was given.
+//! Operators that are published as plain manifests, and the bundles of their two versions.
+//!
+//! The first version has the published manifests and two further objects, which the second one lacks; the second one has other
+//! images, other rules, and another further object.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
-use olm_core::api::object::{self, at, entries, list, text};
+use anyhow::{Context as _, Result, ensure};
+use olm_core::api::object::{at, list, text};
 use olm_core::bundle::File;
 use olm_core::bundle::synthesis::{
     Format, KnownApis, Manifest, Metadata, OLM_YAML, Proposal, Synthesis, read_manifests, synthesize,
 };
 use olm_core::finding::{Finding, Severity};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::case::{CATALOG, Case, Target, View};
+use super::case::{CATALOG, Case, Target};
 use super::catalog::Scope;
-use crate::data::files;
-use crate::scenario::engine::WATCHED;
+use crate::data::{documents, files, repository};
 
 /// The versions that are installed one after the other.
 pub const VERSIONS: [&str; 2] = ["1.0.0", "1.1.0"];
-const BINDINGS: [&str; 2] = ["RoleBinding", "ClusterRoleBinding"];
+/// What authors of the projects would write into olm.yaml beside the fields that every project needs: a file for each.
+const OLM_YAMLS: &str = "tests/sweep/olm-yaml";
+/// The file of the objects by which the versions differ.
+const ADDED: &str = "added";
+/// The rule that the operator of the second version has in addition.
+const ADDED_RULE: &str = r#"{"apiGroups":["discovery.k8s.io"],"resources":["endpointslices"],"verbs":["watch"]}"#;
 
 /// The manifests of an operator.
 pub struct Project {
     /// Its name.
     pub name: String,
-    /// The manifests that bundles contain.
-    pub manifests: Vec<Manifest>,
     /// The codes of errors about manifests, which bundles do not contain.
     pub errors: BTreeSet<&'static str>,
+    /// The manifests that bundles do not contain, as `Kind/namespace/name`.
+    pub excluded: BTreeSet<String>,
     /// The format of its bundles.
     pub format: Format,
+    /// The manifests of each of the versions.
+    manifests: [Vec<Manifest>; VERSIONS.len()],
     olm_yaml: Value,
 }
 
@@ -44,12 +53,11 @@ impl Project {
             .into_iter()
             .map(|path| Ok(File::new(path.to_string_lossy(), fs::read(&path)?)))
             .collect::<Result<Vec<_>>>()?;
-        let (manifests, unreadable) = read_manifests(&contents);
-        let mut olm_yaml = olm_yaml.unwrap_or_else(|| {
-            let mut proposal = Proposal::new(&name, VERSIONS[0]);
-            proposal.display_name.clone_from(&name);
-            proposal.olm_yaml()
-        });
+        let (mut manifests, unreadable) = read_manifests(&contents);
+        let mut olm_yaml = match olm_yaml {
+            Some(olm_yaml) => olm_yaml,
+            None => Self::default_olm_yaml(&name)?,
+        };
         let mut errors: BTreeSet<&str> = unreadable.iter().map(|finding| finding.code).collect();
         let synthesize_as = |format, manifests: &[Manifest], olm_yaml: &Value| {
             let file = File::new(OLM_YAML, olm_yaml.to_string().into_bytes());
@@ -67,52 +75,79 @@ impl Project {
         }
         let is_wildcard = |finding: &Finding| finding.code == "wildcard-rule";
         let format = if plain.findings.iter().any(is_wildcard) { Format::Registry } else { Format::Plain };
-        let mut project = Self { name, manifests, errors: BTreeSet::new(), format, olm_yaml };
+        let mut excluded = BTreeSet::new();
         loop {
-            let synthesis = synthesize_as(project.format, &project.manifests, &project.olm_yaml);
+            let synthesis = synthesize_as(format, &manifests, &olm_yaml);
             let faulty: Vec<&Finding> = synthesis.findings.iter().filter(|f| f.severity == Severity::Error).collect();
             if faulty.is_empty() {
-                project.errors = errors;
-                return Ok(Some(project));
+                let manifests = versions(&name, manifests)?;
+                return Ok(Some(Self { name, errors, excluded, format, manifests, olm_yaml }));
             }
             errors.extend(faulty.iter().map(|finding| finding.code));
-            let before = project.manifests.len();
+            let before = manifests.len();
             let is_faulty = |manifest: &Manifest| {
                 faulty
                     .iter()
                     .any(|f| f.file == manifest.file && f.subject == manifest.subject() && f.line >= manifest.line)
             };
-            project.manifests.retain(|manifest| !is_faulty(manifest));
-            if project.manifests.len() == before {
+            excluded.extend(manifests.iter().filter(|manifest| is_faulty(manifest)).map(Manifest::subject));
+            manifests.retain(|manifest| !is_faulty(manifest));
+            if manifests.len() == before {
                 return Ok(None);
             }
         }
     }
 
+    /// Returns the olm.yaml of a published project: what `bundle synthesize` proposes, and what its author would add.
+    pub fn default_olm_yaml(name: &str) -> Result<Value> {
+        let mut olm_yaml = Proposal::new(name, VERSIONS[0]).olm_yaml();
+        let file = repository().join(OLM_YAMLS).join(format!("{name}.yaml"));
+        if file.exists() {
+            let added: Map<String, Value> = serde_json::from_value(documents(&file)?.remove(0))?;
+            for (field, value) in added {
+                olm_yaml[field] = value;
+            }
+        }
+        Ok(olm_yaml)
+    }
+
+    /// Returns the manifests of a version, which its bundle contains.
+    pub fn manifests(&self, version: &str) -> &[Manifest] {
+        let number = VERSIONS.iter().position(|other| *other == version).unwrap_or_default();
+        &self.manifests[number]
+    }
+
     /// Returns what the manifests become in one of the versions.
     pub fn synthesis(&self, version: &str) -> Synthesis {
         let file = File::new(OLM_YAML, self.olm_yaml(version).to_string().into_bytes());
-        synthesize(&self.manifests, &Metadata::read(Some(&file)), &KnownApis::default(), self.format)
+        synthesize(self.manifests(version), &Metadata::read(Some(&file)), &KnownApis::default(), self.format)
     }
 
     fn olm_yaml(&self, version: &str) -> Value {
         let mut olm_yaml = self.olm_yaml.clone();
-        olm_yaml["name"] = format!("{}.v{version}", self.name).into();
+        olm_yaml["name"] = self.csv(version).into();
         olm_yaml["version"] = version.into();
         if version != VERSIONS[0] {
-            olm_yaml["replaces"] = format!("{}.v{}", self.name, VERSIONS[0]).into();
+            olm_yaml["replaces"] = self.csv(VERSIONS[0]).into();
         }
         olm_yaml
     }
 
+    /// Returns the name of the ClusterServiceVersion of a version.
+    pub fn csv(&self, version: &str) -> String {
+        format!("{}.v{version}", self.name)
+    }
+
+    /// Writes the published manifests without those that have errors, and an olm.yaml with what an author adds to it.
+    pub fn write_published(&self, folder: &Path) -> Result<()> {
+        let published: Vec<Manifest> =
+            self.manifests[0].iter().filter(|manifest| manifest.file != ADDED).cloned().collect();
+        write(&published, &self.olm_yaml(VERSIONS[0]), folder)
+    }
+
     /// Writes the manifests and `metadata/olm.yaml` of a version, as an author has them.
     pub fn write_manifests(&self, folder: &Path, version: &str) -> Result<()> {
-        fs::create_dir_all(folder.join("metadata"))?;
-        fs::write(folder.join(OLM_YAML), self.olm_yaml(version).to_string())?;
-        for (number, manifest) in self.manifests.iter().enumerate() {
-            fs::write(folder.join(format!("{number:04}.json")), manifest.object.to_string())?;
-        }
-        Ok(())
+        write(self.manifests(version), &self.olm_yaml(version), folder)
     }
 
     /// Returns the installation of the first version from a channel, into a namespace of its own.
@@ -121,7 +156,7 @@ impl Project {
             namespace: format!("{}-home", self.name),
             package: self.name.clone(),
             scope: Scope::All,
-            install: Target { channel: channel.to_owned(), csv: format!("{}.v{}", self.name, VERSIONS[0]) },
+            install: Target { channel: channel.to_owned(), csv: self.csv(VERSIONS[0]) },
             upgrade: None,
             catalog: CATALOG,
         }
@@ -136,7 +171,7 @@ impl Project {
         let directory = folder.join(format!("{}-{version}", self.name));
         let (objects, media_type) = match self.format {
             Format::Plain => {
-                let objects: Vec<Value> = self.manifests.iter().map(|manifest| manifest.object.clone()).collect();
+                let objects = self.manifests(version).iter().map(|manifest| manifest.object.clone()).collect();
                 (objects, "k8s+v1")
             }
             Format::Registry => {
@@ -168,81 +203,78 @@ impl Project {
         }
         Ok(directory)
     }
+}
 
-    /// Returns what was given and does not run: one line for each difference.
-    pub fn differences(&self, view: &View, namespace: &str) -> Vec<String> {
-        let mut differences = Vec::new();
-        for manifest in &self.manifests {
-            let object = &manifest.object;
-            let missing = match manifest.kind() {
-                // Become annotations, or certificates of OLM; what roles grant is compared by binding.
-                "Namespace" | "Certificate" | "Issuer" | "ClusterIssuer" | "Role" | "ClusterRole" => None,
-                "Service" => missing_service(view, namespace, object),
-                "RoleBinding" | "ClusterRoleBinding" => self.missing_permission(view, namespace, object),
-                "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => missing_webhook(view, object),
-                "CustomResourceDefinition" => {
-                    let mut given = object.clone();
-                    // OLM writes the certificate authority.
-                    given["spec"].as_object_mut().and_then(|spec| spec.remove("conversion"));
-                    missing_object(view, "", &given)
-                }
-                "APIService" => {
-                    let mut given = object.clone();
-                    given["spec"] = json!({ "group": object["spec"]["group"], "version": object["spec"]["version"] });
-                    missing_object(view, "", &given)
-                }
-                // OLM creates it with nothing but the name; what else is given has findings.
-                "ServiceAccount" => missing_object(
-                    view,
-                    namespace,
-                    &json!({ "kind": "ServiceAccount", "metadata": { "name": manifest.name() } }),
-                ),
-                "Deployment" => missing_object(view, namespace, &without_secrets(object)),
-                kind if !WATCHED.iter().any(|(_, watched, _)| *watched == kind) || self.is_example(object) => None,
-                _ if object::namespace(object).is_empty() => missing_object(view, "", object),
-                _ => missing_object(view, namespace, object),
-            };
-            differences.extend(missing.map(|what| format!("{}: {what}", manifest.subject())));
+/// Writes manifests, and olm.yaml.
+fn write(manifests: &[Manifest], olm_yaml: &Value, folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder.join("metadata"))?;
+    fs::write(folder.join(OLM_YAML), olm_yaml.to_string())?;
+    for (number, manifest) in manifests.iter().enumerate() {
+        fs::write(folder.join(format!("{number:04}.json")), manifest.object.to_string())?;
+    }
+    Ok(())
+}
+
+/// Returns the manifests of each of the versions.
+fn versions(name: &str, published: Vec<Manifest>) -> Result<[Vec<Manifest>; VERSIONS.len()]> {
+    let metadata = |suffix: &str| json!({ "name": format!("{name}-{suffix}") });
+    let config_map = |suffix: &str| json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(suffix), "data": { "version": suffix } });
+    let rule = json!({ "apiGroups": [""], "resources": ["nodes"], "verbs": ["get"] });
+    let cluster_role = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": metadata("first"), "rules": [rule] });
+    let of_first = further(&[config_map("first"), cluster_role])?;
+    let of_second = further(&[config_map("second")])?;
+    let mut second = published.clone();
+    for deployment in second.iter_mut().filter(|manifest| manifest.is("apps", "Deployment")) {
+        let containers = deployment.object.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            container["image"] = other_image(text(container, &["image"])).into();
         }
-        differences
     }
+    if let Some(number) = role_of_operator(&published) {
+        let rules = second[number].object["rules"].as_array_mut().context("a role has rules")?;
+        let verbs = rules.iter_mut().filter_map(|rule| rule["verbs"].as_array_mut()).find(|verbs| verbs.len() > 1);
+        verbs.and_then(Vec::pop);
+        rules.push(serde_json::from_str(ADDED_RULE)?);
+    }
+    let first = [published, of_first].concat();
+    second.extend(of_second);
+    Ok([first, second])
+}
 
-    fn is_example(&self, object: &Value) -> bool {
-        let gvk = object::gvk(object);
-        self.manifests.iter().any(|manifest| {
-            manifest.kind() == "CustomResourceDefinition"
-                && text(&manifest.object, &["spec", "group"]) == gvk.group
-                && text(&manifest.object, &["spec", "names", "kind"]) == gvk.kind
-        })
-    }
+/// Returns objects as manifests.
+fn further(objects: &[Value]) -> Result<Vec<Manifest>> {
+    let text: Vec<String> = objects.iter().map(Value::to_string).collect();
+    let (manifests, findings) = read_manifests(&[File::new(ADDED, text.join("\n---\n").into_bytes())]);
+    ensure!(findings.is_empty(), "{findings:?}");
+    Ok(manifests)
+}
 
-    /// Returns which rule of a binding a subject is not granted.
-    fn missing_permission(&self, view: &View, namespace: &str, binding: &Value) -> Option<String> {
-        let (kind, name) = (text(binding, &["roleRef", "kind"]), text(binding, &["roleRef", "name"]));
-        let role = self.manifests.iter().find(|role| role.kind() == kind && role.name() == name);
-        list(binding, &["subjects"]).iter().find_map(|subject| {
-            let bindings: Vec<&Value> = BINDINGS
-                .iter()
-                .flat_map(|kind| view.objects_of(kind, ""))
-                .filter(|other| has_subject(other, subject, namespace))
-                .collect();
-            // The rules of an aggregated role are those of others; Kubernetes' own roles are not in the manifests.
-            let Some(role) = role.filter(|role| at(&role.object, &["aggregationRule"]).is_null()) else {
-                return bindings.is_empty().then(|| format!("{subject} is bound to nothing"));
-            };
-            let rules: Vec<&Value> = bindings
-                .iter()
-                .flat_map(|other| {
-                    let [kind, name] = ["kind", "name"].map(|field| text(other, &["roleRef", field]));
-                    view.objects_of(kind, "").filter(move |object| object::name(object) == name)
-                })
-                .flat_map(|role| list(role, &["rules"]))
-                .collect();
-            let mut wanted = list(&role.object, &["rules"]).iter();
-            let missing = wanted.find(|rule| !rules.iter().any(|granted| contains(granted, rule)));
-            missing.map(|rule| format!("{subject} is not granted {rule}"))
+/// Returns an image with the tag of the second version.
+fn other_image(image: &str) -> String {
+    let name = image.split('@').next().unwrap_or_default();
+    let (path, last) = name.rsplit_once('/').map_or(("", name), |(path, last)| (path, last));
+    let last = last.split(':').next().unwrap_or_default();
+    [path, last].iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join("/") + ":" + VERSIONS[1]
+}
+
+/// Returns the number of the first role of a Deployment's ServiceAccount whose rules can be changed.
+fn role_of_operator(manifests: &[Manifest]) -> Option<usize> {
+    let accounts: BTreeSet<&str> = manifests
+        .iter()
+        .filter(|manifest| manifest.is("apps", "Deployment"))
+        .map(|deployment| text(&deployment.object, &["spec", "template", "spec", "serviceAccountName"]))
+        .collect();
+    let is_bound = |role: &Manifest| {
+        manifests.iter().filter(|binding| binding.kind() == "ClusterRoleBinding").any(|binding| {
+            text(&binding.object, &["roleRef", "name"]) == role.name()
+                && list(&binding.object, &["subjects"]).iter().any(|s| accounts.contains(text(s, &["name"])))
         })
-    }
+    };
+    manifests.iter().position(|role| {
+        let has_rules = at(&role.object, &["aggregationRule"]).is_null() && !list(&role.object, &["rules"]).is_empty();
+        role.kind() == "ClusterRole" && has_rules && is_bound(role)
+    })
 }
 
 /// Returns the resource, `PLURAL.GROUP`, of a finding about an API whose kind is unknown.
@@ -250,130 +282,14 @@ fn resource_of(finding: &Finding) -> Option<&str> {
     finding.message.strip_prefix("requires the API ")?.split_once(',').map(|(resource, _)| resource)
 }
 
-/// Accounts of Deployments are in the namespace of the installation; others stay where they were given.
-fn has_subject(binding: &Value, subject: &Value, namespace: &str) -> bool {
-    list(binding, &["subjects"]).iter().any(|other| {
-        let same = |field: &str| text(other, &[field]) == text(subject, &[field]);
-        same("kind") && same("name") && (same("namespace") || text(other, &["namespace"]) == namespace)
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Returns the Deployment without the names of Secrets, which OLM's certificates replace.
-fn without_secrets(deployment: &Value) -> Value {
-    let mut deployment = deployment.clone();
-    let volumes = deployment.pointer_mut("/spec/template/spec/volumes").and_then(Value::as_array_mut);
-    for secret in volumes.into_iter().flatten().filter_map(|volume| volume.get_mut("secret")?.as_object_mut()) {
-        secret.remove("secretName");
+    #[test]
+    fn the_second_version_has_other_images() {
+        assert_eq!(other_image("example.com:5000/a/rose@sha256:00"), "example.com:5000/a/rose:1.1.0");
+        assert_eq!(other_image("example.com/rose:v1"), "example.com/rose:1.1.0");
+        assert_eq!(other_image("rose"), "rose:1.1.0");
     }
-    // These are not carried, or replaced, which has a finding.
-    let containers = deployment.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut);
-    for mounts in containers.into_iter().flatten().filter_map(|c| c.get_mut("volumeMounts")?.as_array_mut()) {
-        mounts.retain(|mount| text(mount, &["mountPath"]) != "/tmp/k8s-webhook-server/serving-certs");
-    }
-    object::map_mut(&mut deployment, &["metadata"]).remove("annotations");
-    object::map_mut(&mut deployment, &["spec"]).remove("revisionHistoryLimit");
-    deployment
-}
-
-/// Returns how the object of that kind and name differs.
-fn missing_object(view: &View, namespace: &str, given: &Value) -> Option<String> {
-    let found =
-        view.objects_of(object::kind(given), namespace).find(|other| object::name(other) == object::name(given));
-    let Some(found) = found else { return Some("does not exist".to_owned()) };
-    let mut given = given.clone();
-    let map = given.as_object_mut()?;
-    map.remove("status");
-    if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("namespace");
-        metadata.remove("creationTimestamp");
-    }
-    difference(found, &given, "")
-}
-
-/// Returns the first part of `given` that `found` lacks.
-fn difference(found: &Value, given: &Value, path: &str) -> Option<String> {
-    match (found, given) {
-        (Value::Object(found), Value::Object(given)) => given.iter().find_map(|(key, value)| {
-            let inner = format!("{path}.{key}");
-            match found.get(key) {
-                Some(found) => difference(found, value, &inner),
-                None if is_default(value) => None,
-                None => Some(format!("{inner} is missing: {value}")),
-            }
-        }),
-        // OLM adds environment variables, volumes and mounts at the end.
-        (Value::Array(found), Value::Array(given)) => given.iter().enumerate().find_map(|(n, value)| {
-            let inner = format!("{path}[{n}]");
-            let name = text(value, &["name"]);
-            let other = if name.is_empty() { found.get(n) } else { found.iter().find(|f| text(f, &["name"]) == name) };
-            other.map_or_else(|| Some(format!("{inner} is missing: {value}")), |found| difference(found, value, &inner))
-        }),
-        _ if found == given || is_same_quantity(found, given) => None,
-        _ => Some(format!("{path} is {found}, not {given}")),
-    }
-}
-
-/// Returns whether a value means the same as a missing one.
-fn is_default(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Object(map) => map.values().all(is_default),
-        Value::Array(items) => items.is_empty(),
-        Value::String(text) => text.is_empty(),
-        Value::Bool(value) => !value,
-        Value::Number(number) => number.as_f64() == Some(0.0),
-    }
-}
-
-/// Quantities are stored in a canonical form.
-fn is_same_quantity(found: &Value, given: &Value) -> bool {
-    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let parse = |value: &Value| olm_core::api::quantity::canonical(&plain(value));
-    parse(found).is_some() && parse(found) == parse(given)
-}
-
-/// Returns whether a rule grants all that another one does.
-fn contains(granted: &Value, wanted: &Value) -> bool {
-    wanted.as_object().is_some_and(|fields| {
-        fields.iter().all(|(field, values)| {
-            is_default(values)
-                || values.as_array().is_some_and(|values| values.iter().all(|v| list(granted, &[field]).contains(v)))
-        })
-    })
-}
-
-/// A Service that OLM generates has another name and the same selector; that of an APIService has the port of the container.
-fn missing_service(view: &View, namespace: &str, service: &Value) -> Option<String> {
-    let selector: Vec<_> = entries(service, &["spec", "selector"]).collect();
-    let selects = |other: &&Value| {
-        let labels: Vec<_> = entries(other, &["spec", "selector"]).collect();
-        selector.iter().all(|pair| labels.contains(pair))
-    };
-    let found: Vec<&Value> = view
-        .objects_of("Service", namespace)
-        .filter(selects)
-        .flat_map(|other| list(other, &["spec", "ports"]))
-        .collect();
-    let is_found = |port: &&Value| {
-        found.iter().any(|other| other["port"] == port["port"] || other["targetPort"] == port["targetPort"])
-    };
-    let missing = list(service, &["spec", "ports"]).iter().find(|port| !is_found(port));
-    missing.map(|port| format!("no Service of these pods has {port}"))
-}
-
-fn missing_webhook(view: &View, configuration: &Value) -> Option<String> {
-    let kind = object::kind(configuration);
-    list(configuration, &["webhooks"]).iter().find_map(|webhook| {
-        let mut found = view.objects_of(kind, "").flat_map(|other| list(other, &["webhooks"]));
-        let same = |other: &Value| {
-            let compared =
-                ["rules", "failurePolicy", "sideEffects", "timeoutSeconds", "matchPolicy", "admissionReviewVersions"];
-            // Of two webhooks with one name, one is renamed.
-            text(other, &["name"]).ends_with(text(webhook, &["name"]))
-                && compared.iter().all(|field| {
-                    webhook.get(*field).is_none_or(|given| difference(&other[*field], given, "").is_none())
-                })
-        };
-        (!found.any(same)).then(|| format!("webhook {} is missing", text(webhook, &["name"])))
-    })
 }

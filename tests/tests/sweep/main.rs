@@ -13,6 +13,7 @@
     reason = "a sweep that cannot be played has failed; it prints tables"
 )]
 
+mod plain_commands;
 mod plain_projects;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -18,6 +18,10 @@ pub(crate) const WEBHOOK_FIELDS: [&str; 8] = [
     "admissionReviewVersions",
     "reinvocationPolicy",
 ];
+/// The group priority of every APIService of OLM: the groups of Kubernetes have precedence.
+pub(crate) const GROUP_PRIORITY: i64 = 2000;
+/// The priority of its version (olm-behaviour/csv.md#apiservices).
+pub(crate) const VERSION_PRIORITY: i64 = 15;
 /// Where OLM mounts the certificate of a Deployment that serves an APIService.
 pub(crate) const API_SERVICE_CERTIFICATE: &str = "/apiserver.local.config/certificates";
 /// Where OLM mounts the certificate of a Deployment that serves webhooks.

@@ -7,16 +7,12 @@ use serde_json::{Value, json};
 use super::config::Config;
 use super::overlay::overlay;
 use super::serving::{self, Server};
-use crate::api::cluster_service_version::{Csv, Phase};
+use crate::api::cluster_service_version::{Csv, GROUP_PRIORITY, Phase, VERSION_PRIORITY};
 use crate::api::conditions::{AVAILABLE, Conditions};
 use crate::api::{labels, object};
 use crate::plan::certificate::AUTHORITY_HASH;
 use crate::plan::{Action, Key, Propagation};
 use crate::world::{GroupKind, IndexKey, Reader, kind};
-
-/// The group priority of every APIService of OLM: the groups of Kubernetes have precedence.
-const GROUP_PRIORITY: i64 = 2000;
-const VERSION_PRIORITY: i64 = 15;
 
 /// Returns the name of the APIService of a description.
 pub(super) fn name(description: &Value) -> String {

@@ -11,7 +11,8 @@ use super::account::Destination;
 use super::workloads::{DEPLOYMENTS, Workload, Workloads};
 use super::{Manifest, Work, losses};
 use crate::api::cluster_service_version::{
-    API_SERVICE_CERTIFICATE, InstallMode, WEBHOOK_CERTIFICATE, WEBHOOK_FIELDS, invalid_webhook_rule,
+    API_SERVICE_CERTIFICATE, GROUP_PRIORITY, InstallMode, VERSION_PRIORITY, WEBHOOK_CERTIFICATE, WEBHOOK_FIELDS,
+    invalid_webhook_rule,
 };
 use crate::api::kinds::{ADMISSION_REGISTRATION, API_EXTENSIONS, API_REGISTRATION};
 use crate::api::object::{self, at, list, text};
@@ -20,9 +21,12 @@ use crate::finding::Finding;
 /// The port of a Service reference that names none.
 const DEFAULT_PORT: i64 = 443;
 /// The priorities of the APIServices that OLM creates.
-const PRIORITIES: [(&str, i64); 2] = [("groupPriorityMinimum", 2000), ("versionPriority", 20)];
+const PRIORITIES: [(&str, i64); 2] = [("groupPriorityMinimum", GROUP_PRIORITY), ("versionPriority", VERSION_PRIORITY)];
 /// The API group of cert-manager's Certificates and Issuers, which OLM's certificates stand for.
 const CERT_MANAGER: &str = "cert-manager.io";
+/// The names of OLM's volumes with certificates, and where it mounts them.
+const VOLUMES: [(&str, &str); 2] =
+    [("apiservice-cert", API_SERVICE_CERTIFICATE), ("webhook-cert", WEBHOOK_CERTIFICATE)];
 /// The keys of OLM's Secrets with certificates that pods may use.
 const CERTIFICATE_KEYS: [&str; 2] = ["tls.crt", "tls.key"];
 
@@ -366,9 +370,19 @@ fn service_name(deployment: &str) -> String {
     format!("{}-service", deployment.replace('.', "-"))
 }
 
-/// Reports volume mounts of a Deployment that serves at the paths where OLM mounts its certificate instead.
+/// Reports volumes and volume mounts of a Deployment that serves in whose place OLM mounts its certificate.
 fn report_replaced_mounts(work: &mut Work<'_>, number: usize) {
     let pod = at(&work.manifests[number].object, &["spec", "template", "spec"]);
+    for (v, volume) in list(pod, &["volumes"]).iter().enumerate() {
+        let Some((name, path)) = VOLUMES.iter().find(|(name, _)| text(volume, &["name"]) == *name) else { continue };
+        let finding = Finding::new(
+            "replaced-volume",
+            format!("OLM replaces volume {name} with its certificate, and mounts it at {path} only"),
+        )
+        .warning()
+        .hint(format!("let the operator read its certificate at {path}, or rename the volume if it has other content"));
+        work.report(number, &["spec", "template", "spec", "volumes", &v.to_string()], finding);
+    }
     for (c, container) in list(pod, &["containers"]).iter().enumerate() {
         for (m, mount) in list(container, &["volumeMounts"]).iter().enumerate() {
             let path = text(mount, &["mountPath"]);

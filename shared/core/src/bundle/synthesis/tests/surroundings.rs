@@ -136,3 +136,59 @@ spec:
         assert_eq!(codes(&synthesis_of(&second(volume))), [""; 0], "{volume}");
     }
 }
+
+/// An operator that serves an API, with a volume of its own.
+fn serving_operator(volume: &str, version_priority: i64) -> Synthesis {
+    let operator = OPERATOR
+        .replace(
+            "      containers:",
+            &format!(
+                "      volumes: [{{name: {volume}, secret: {{secretName: own, optional: true}}}}]\n      containers:"
+            ),
+        )
+        .replace(
+            "image: example.com/rose,",
+            &format!("image: example.com/rose, volumeMounts: [{{name: {volume}, mountPath: /own}}],"),
+        );
+    let api = format!(
+        "---
+apiVersion: v1
+kind: Service
+metadata: {{name: scents, namespace: garden}}
+spec: {{selector: {{app: rose}}, ports: [{{port: 443, targetPort: webhook}}]}}
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {{name: v1.scents.example.com}}
+spec:
+  group: scents.example.com
+  version: v1
+  groupPriorityMinimum: 2000
+  versionPriority: {version_priority}
+  service: {{name: scents, namespace: garden}}
+"
+    );
+    let apis = "apis: [{group: scents.example.com, version: v1, kind: Scent, resource: scents}]\n";
+    synthesis_with(&format!("{operator}{api}"), &format!("{METADATA}{apis}"))
+}
+
+#[test]
+fn priorities_of_apis_are_those_of_olm() {
+    assert_eq!(codes(&serving_operator("own", 15)), ["own-certificate 8"]);
+    let other = serving_operator("own", 20);
+    assert_eq!(codes(&other), ["own-certificate 8", "api-service-priority 29"]);
+    assert_eq!(other.findings[1].message, "OLM creates APIServices with versionPriority 15");
+}
+
+#[test]
+fn volumes_with_the_names_of_certificates_are_reported() {
+    for (name, path) in [
+        ("webhook-cert", "/tmp/k8s-webhook-server/serving-certs"),
+        ("apiservice-cert", "/apiserver.local.config/certificates"),
+    ] {
+        let synthesis = serving_operator(name, 15);
+        assert_eq!(codes(&synthesis), ["own-certificate 8", "replaced-volume 10"]);
+        let message = format!("OLM replaces volume {name} with its certificate, and mounts it at {path} only");
+        assert_eq!(synthesis.findings[1].message, message);
+    }
+}
