@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use base64::Engine;
@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use olm_core::settings::Settings;
 use olm_core::sim::{ApiServer, Simulation};
 use olm_shell::bundle::{build, push, unpack};
-use olm_shell::cli::flags::{ClusterFlags, RegistryFlags};
+use olm_shell::cli::flags::{ClusterFlags, CredentialFlags, RegistryFlags};
 use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{CliError, ErrorKind, Outcome, Printer};
 use olm_shell::image::{Credentials, Location, MediaTypes, Options, Requested, pull_blocking};
@@ -93,7 +93,11 @@ fn login(registry: &Registry, password: &str, folder: &Path) -> RegistryFlags {
     let auth = STANDARD.encode(format!("{USER}:{password}"));
     fs::write(&authfile, json!({ "auths": { registry.host(): { "auth": auth } } }).to_string()).unwrap();
     fs::write(&authority, registry.authority()).unwrap();
-    RegistryFlags { authfile: Some(authfile), registry_ca: Some(authority), ..RegistryFlags::default() }
+    RegistryFlags { credentials: in_file(authfile), registry_ca: Some(authority), ..RegistryFlags::default() }
+}
+
+fn in_file(authfile: PathBuf) -> CredentialFlags {
+    CredentialFlags { authfile: Some(authfile), pull_secrets: Vec::new() }
 }
 
 #[test]
@@ -116,7 +120,7 @@ fn a_bundle_is_pushed_with_a_login_and_read_back() {
         let tag = format!("{host}/garden/rose:{n}");
         let digest = built(&tag, media_types, &flags).unwrap();
         let options = Options {
-            credentials: Credentials::of_file(flags.authfile.clone().unwrap()),
+            credentials: Credentials::of_file(flags.credentials.authfile.clone().unwrap()),
             certificate_authorities: registry.authority(),
             ..Options::default()
         };
@@ -143,9 +147,9 @@ fn a_bundle_is_pushed_with_a_login_and_read_back() {
     assert_eq!(denied.kind, ErrorKind::Input);
     let nothing = at.join("none.json");
     fs::write(&nothing, "{}").unwrap();
-    let none = RegistryFlags { authfile: Some(nothing), ..flags.clone() };
+    let none = RegistryFlags { credentials: in_file(nothing), ..flags.clone() };
     is_refused(built(&tag, MediaTypes::Oci, &none), &["denies push access", "log in first", "--authfile"]);
-    let missing = RegistryFlags { authfile: Some(at.join("missing.json")), ..flags.clone() };
+    let missing = RegistryFlags { credentials: in_file(at.join("missing.json")), ..flags.clone() };
     is_refused(built(&tag, MediaTypes::Oci, &missing), &["missing.json"]);
     let unknown = RegistryFlags { registry_ca: None, ..flags.clone() };
     is_refused(built(&tag, MediaTypes::Oci, &unknown), &["cannot be reached", "--registry-ca"]);
@@ -169,8 +173,10 @@ fn pull_secrets_of_the_cluster_are_credentials() {
     fs::write(&authfile, "{}").unwrap();
     let pushed = |pull_secrets: &[&str]| {
         let flags = RegistryFlags {
-            authfile: Some(authfile.clone()),
-            pull_secrets: pull_secrets.iter().map(|&name| name.to_owned()).collect(),
+            credentials: CredentialFlags {
+                authfile: Some(authfile.clone()),
+                pull_secrets: pull_secrets.iter().map(|&name| name.to_owned()).collect(),
+            },
             namespace: Some("default".to_owned()),
             cluster: ClusterFlags { kubeconfig: Some(api.kubeconfig()), ..ClusterFlags::default() },
             ..plain(&registry)
