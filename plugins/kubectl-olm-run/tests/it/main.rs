@@ -160,9 +160,9 @@ fn a_bundle_of_plain_manifests_is_refused_without_its_feature() {
     };
     let enabled = simulate("PlainBundles=true");
     assert!(enabled.contains("created ClusterServiceVersion rose/rose.v1.0.0"), "{enabled}");
-    assert!(enabled.contains("ClusterServiceVersion tulip/tulip.v1.0.0: Succeeded"), "{enabled}");
+    assert!(enabled.contains("clusterserviceversion/tulip.v1.0.0 Succeeded"), "{enabled}");
     let disabled = simulate("PlainBundles=false");
     assert!(!disabled.contains("created ClusterServiceVersion rose/rose.v1.0.0"), "{disabled}");
     assert!(disabled.contains("--feature-gates PlainBundles=true"), "{disabled}");
-    assert!(disabled.contains("ClusterServiceVersion tulip/tulip.v1.0.0: Succeeded"), "{disabled}");
+    assert!(disabled.contains("clusterserviceversion/tulip.v1.0.0 Succeeded"), "{disabled}");
 }

@@ -66,7 +66,7 @@ impl Input {
         let (beside, manifests): (Vec<File>, Vec<File>) = manifests.into_iter().partition(is_metadata);
         // Of several bundles, the one whose olm.yaml is found.
         let folder = |file: &File| Path::new(&file.path).parent().map(Path::to_owned);
-        let own = found.as_ref().or(beside.first()).and_then(folder);
+        let own = found.as_ref().or_else(|| beside.first()).and_then(folder);
         let is_carried = |file: &&File| folder(file) == own && !Path::new(&file.path).ends_with(OLM_YAML);
         let beside: Vec<File> = beside.iter().filter(is_carried).cloned().collect();
         Ok(Self { metadata, carried: Carried::read(&beside)?, manifests })

@@ -80,7 +80,7 @@ fn files(directory: &Path) -> Result<BTreeMap<String, Vec<u8>>, CliError> {
                     let message = format!("the catalog is larger than {} MiB", MOST_BYTES >> 20);
                     CliError::input(message).at(directory.display())
                 })?;
-                let within = Path::new(&shown).strip_prefix(directory).unwrap_or(Path::new(&shown));
+                let within = Path::new(&shown).strip_prefix(directory).unwrap_or_else(|_| Path::new(&shown));
                 let parts: Vec<_> = within.components().map(|part| part.as_os_str().to_string_lossy()).collect();
                 files.insert(format!("{DIRECTORY}/{}", parts.join("/")), bytes);
             }

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+use super::Work;
 use super::account::Destination;
 use super::metadata::{Metadata, RequiredApi};
 use super::permissions::{BoundRule, DEPENDENCY};
 use super::serving::ServedGroup;
-use super::{Work, expectations};
 use crate::api::kinds::API_EXTENSIONS;
 use crate::api::names::guess_plural;
 use crate::api::object::{self, Gvk, at, list, text};
@@ -182,7 +182,6 @@ fn provided_definitions<'a>(work: &mut Work<'a>, metadata: &Metadata) -> BTreeSe
     let mut groups = BTreeSet::new();
     for (number, manifest) in work.of_kind(API_EXTENSIONS, "CustomResourceDefinition") {
         groups.insert(text(&manifest.object, &["spec", "group"]));
-        expectations::definition(work, number, manifest);
         let versions = list(&manifest.object, &["spec", "versions"]);
         let is_served = |version: &str| {
             !versions.iter().any(|v| text(v, &["name"]) == version && at(v, &["served"]).as_bool() == Some(false))

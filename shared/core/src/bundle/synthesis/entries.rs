@@ -87,11 +87,9 @@ pub(super) fn check(fields: &Map<String, Value>, file: &str, line_of: &dyn Fn(&[
         }
     }
     let top = |field: &str| line_of(&[Step::Field(field.to_owned())]);
-    if let Some(icon) = fields.get("icon").and_then(Value::as_str) {
-        if !is_base64(icon) {
-            let finding = Finding::new("field-value", "icon is not base64, and is left out").warning();
-            findings.push(finding.at(file, top("icon")).hint("insert the output of: base64 icon.png"));
-        }
+    if fields.get("icon").and_then(Value::as_str).is_some_and(|icon| !is_base64(icon)) {
+        let finding = Finding::new("field-value", "icon is not base64, and is left out").warning();
+        findings.push(finding.at(file, top("icon")).hint("insert the output of: base64 icon.png"));
     }
     let name = fields.get("name").and_then(Value::as_str).unwrap_or_default();
     let replaces = fields.get("replaces").and_then(Value::as_str);

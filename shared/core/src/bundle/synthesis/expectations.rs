@@ -18,7 +18,7 @@ const SYSTEM: &str = "system-";
 const WITHOUT_BETA: semver::Version = semver::Version::new(1, 22, 0);
 
 /// Reports a CustomResourceDefinition of an API version that Kubernetes has removed.
-pub(super) fn definition(work: &mut Work<'_>, number: usize, manifest: &Manifest) {
+fn definition(work: &mut Work<'_>, number: usize, manifest: &Manifest) {
     let Gvk { version, .. } = object::gvk(&manifest.object);
     if version == "v1" {
         return;
@@ -34,8 +34,12 @@ pub(super) fn definition(work: &mut Work<'_>, number: usize, manifest: &Manifest
     work.report(number, &["apiVersion"], finding);
 }
 
-/// Reports objects that stay in the bundle whose kind another operator defines, each kind once, and missing priority classes.
+/// Reports removed API versions, objects that stay in the bundle whose kind another operator defines, each kind once, and missing priority
+/// classes.
 pub(super) fn report(work: &mut Work<'_>, workloads: &Workloads) {
+    for (number, manifest) in work.of_kind(API_EXTENSIONS, "CustomResourceDefinition") {
+        definition(work, number, manifest);
+    }
     foreign_objects(work);
     let classes: BTreeSet<&str> =
         work.of_kind("scheduling.k8s.io", "PriorityClass").map(|(_, class)| object::name(&class.object)).collect();
