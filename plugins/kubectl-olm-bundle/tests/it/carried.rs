@@ -123,7 +123,7 @@ fn required_apis_are_looked_up_in_a_catalog() {
     let manifests = MANIFESTS.replacen("rules:\n", &format!("rules:\n{rule}"), 1);
     fs::write(folder.path().join("deploy/rose.yaml"), &manifests).unwrap();
     let property =
-        |kind: &str| format!("{{type: olm.gvk, value: {{group: soil.example.com, version: v1, kind: {kind}}}}}");
+        |group: &str, kind: &str| format!("{{type: olm.gvk, value: {{group: {group}, version: v1, kind: {kind}}}}}");
     let metadata = "{type: olm.csv.metadata, value: {
       crdDescriptions: {owned: [{name: compost.soil.example.com, version: v1, kind: Compost}]},
       apiServiceDefinitions: {owned: [{name: testers, group: lab.example.com, version: v1, kind: Tester}]}}}";
