@@ -148,6 +148,7 @@ impl Garden {
     /// Approves the waiting plan with these policies, and returns the result and the complete output.
     fn approve(&self, policies: &[String]) -> (Outcome, String) {
         let options = approve::Options {
+            plain_bundles: true,
             cluster: self.cluster(),
             namespaces: NamespaceFlags { namespace: Some(NAMESPACE.to_owned()), all_namespaces: false },
             plans: Vec::new(),
@@ -255,6 +256,7 @@ fn explained(garden: &Garden, csv: &Value) -> Value {
     bundle(folder.path(), csv, &[]);
     let bundle = folder.path().join("bundles").join(csv["metadata"]["name"].as_str().unwrap());
     let options = explain::Options {
+        plain_bundles: true,
         asked: Request::Bundle(bundle.to_str().unwrap().to_owned()),
         source: SourceFlags { cluster: garden.cluster(), ..SourceFlags::default() },
         namespaces: NamespaceFlags { namespace: Some(NAMESPACE.to_owned()), all_namespaces: false },

@@ -64,6 +64,7 @@ impl User {
 
     fn asks_in(&self, namespace: &str, what: Request) -> CommandResult {
         let options = explain::Options {
+            plain_bundles: true,
             asked: what,
             source: self.source(),
             namespaces: NamespaceFlags { namespace: Some(namespace.to_owned()), all_namespaces: false },
@@ -88,6 +89,7 @@ impl User {
 
     fn approval(&self, plan: &str, terms: Terms) -> approve::Options {
         approve::Options {
+            plain_bundles: true,
             cluster: self.cluster(),
             namespaces: Self::namespaces(),
             plans: vec![plan.to_owned()],
