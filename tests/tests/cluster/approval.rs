@@ -159,7 +159,6 @@ impl Garden {
             wait: None,
             images: image::Options { cache: None, ..self.images().options().unwrap() },
             optional_manifests: false,
-            plain_bundles: true,
         };
         let said = Buffer::default();
         let answer = approve::run(&options, &mut Printer::to(said.clone(), said.clone()));
@@ -263,7 +262,6 @@ fn explained(garden: &Garden, csv: &Value) -> Value {
         on_top: Vec::new(),
         images: image::Options::default(),
         optional_manifests: false,
-        plain_bundles: true,
         dry_run: explain::DryRun::None,
         policies: Vec::new(),
         details: false,

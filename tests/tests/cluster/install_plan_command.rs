@@ -71,7 +71,6 @@ impl User {
             on_top: Vec::new(),
             images: image::Options::of_user(),
             optional_manifests: false,
-            plain_bundles: true,
             dry_run: explain::DryRun::default(),
             policies: Vec::new(),
             details: false,
@@ -100,7 +99,6 @@ impl User {
             wait: None,
             images: image::Options::of_user(),
             optional_manifests: false,
-            plain_bundles: true,
         }
     }
 
