@@ -176,7 +176,7 @@ spec:
 fn priorities_of_apis_are_those_of_olm() {
     assert_eq!(codes(&serving_operator("own", 15)), ["own-certificate 8"]);
     let other = serving_operator("own", 20);
-    assert_eq!(codes(&other), ["own-certificate 8", "api-service-priority 29"]);
+    assert_eq!(codes(&other), ["own-certificate 8", "api-service-priority 30"]);
     assert_eq!(other.findings[1].message, "OLM creates APIServices with versionPriority 15");
 }
 
