@@ -163,6 +163,7 @@ fn required_apis_are_looked_up_in_a_catalog() {
 }
 
 /// Returns what is on a terminal on which a command is answered. `None` if there is no program `script`.
+#[expect(clippy::print_stderr, reason = "tests report that they are skipped")]
 fn answered(folder: &Path, arguments: &str, answers: &str) -> Option<String> {
     let line = format!("{} {arguments}", env!("CARGO_BIN_EXE_kubectl-olm-bundle"));
     let mut command = Command::new("script");

@@ -111,6 +111,7 @@ fn the_digest_does_not_depend_on_the_directory_the_user_the_umask_or_the_time() 
 
 /// Returns the digest of the same bundle, built by a user other than root. `None` unless root runs the tests.
 #[cfg(target_os = "linux")]
+#[expect(clippy::print_stderr, reason = "tests report that they are skipped")]
 fn built_as_another_user() -> Option<String> {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
     let folder = bundle();
