@@ -69,8 +69,8 @@ pub(super) fn pair(objects: &mut [Object], csvs: &[Csv]) {
         pairs.append(&mut open.pairs);
     }
     for (created, deleted) in pairs {
-        objects[created].replaces = objects[deleted].name.clone();
-        objects[deleted].replaced_by = objects[created].name.clone();
+        let (new, old) = (objects[created].name.clone(), objects[deleted].name.clone());
+        (objects[created].replaces, objects[deleted].replaced_by) = (old, new);
     }
 }
 

@@ -263,6 +263,10 @@ const CASES: &[(&str, Change)] = &[
     ("categories", |b| b.csv["metadata"]["annotations"]["categories"] = "Database, Roses".into()),
     ("removed-api", |b| b.objects.push(object("policy/v1beta1", "PodDisruptionBudget", json!({})))),
     ("unusable-min-kube-version", |b| b.csv["spec"]["minKubeVersion"] = "new".into()),
+    ("console-annotation", |b| {
+        b.csv["metadata"]["annotations"]["operators.openshift.io/infrastructure-features"] = "disconnected".into();
+    }),
+    ("openshift-versions", |b| b.annotations += "  com.redhat.openshift.versions: 4.12+\n"),
     ("max-openshift-version", |b| b.crd["apiVersion"] = "apiextensions.k8s.io/v1beta1".into()),
     ("openshift-label", |b| b.crd["apiVersion"] = "apiextensions.k8s.io/v1beta1".into()),
     ("disruption-budget", |b| {

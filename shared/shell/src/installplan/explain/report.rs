@@ -344,7 +344,8 @@ const COUNTED: [(&str, &str); 8] = [
 fn objects(explanation: &Explanation, details: bool) -> Section {
     let predecessors = predecessors(explanation);
     // A replaced object is shown with its successor.
-    let shown = || explanation.objects.iter().enumerate().filter(|(_, object)| object.replaced_by.is_empty());
+    let is_replaced = |object: &Object| object.change == Change::Delete && !object.replaced_by.is_empty();
+    let shown = || explanation.objects.iter().enumerate().filter(|(_, object)| !is_replaced(object));
     let counts = COUNTED.into_iter().map(|(does, word)| (shown().filter(|(_, o)| verb(o) == does).count(), word));
     let counts: Vec<String> = counts.filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
     let title = format!("Objects: {}", counts.join(", "));
