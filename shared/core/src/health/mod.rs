@@ -8,9 +8,11 @@
 //! ```
 //!
 //! A ClusterServiceVersion without a Subscription is an operator, too: it is not updated. Copies are not operators.
+//! `workload` judges Deployments and Pods.
 
 #[cfg(test)]
 mod tests;
+pub mod workload;
 
 use std::collections::BTreeSet;
 
