@@ -74,7 +74,7 @@ pub(super) async fn read(
 /// Lists the CatalogSources of a namespace.
 async fn list_catalogs(api: &Api, namespace: &str, world: &mut World) -> Vec<ReadFailure> {
     match listed(api, &kinds::CATALOG_SOURCE, namespace).await {
-        Ok((objects, failures)) => {
+        Ok((_, objects, failures)) => {
             for object in objects {
                 world.apply(object);
             }
