@@ -1,5 +1,6 @@
 //! `kubectl olm operator`: parses the arguments and calls [`olm_shell::operator`].
 
+mod describe;
 mod install;
 mod list;
 mod terms;
@@ -28,6 +29,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Describe(Box<describe::Arguments>),
     Install(Box<install::Arguments>),
     List(Box<list::Arguments>),
     Uninstall(Box<uninstall::Arguments>),
@@ -37,6 +39,7 @@ enum Command {
 
 fn main() -> ExitCode {
     program::main(|arguments: Arguments, printer| match arguments.command {
+        Command::Describe(arguments) => describe::run(*arguments, printer),
         Command::Install(arguments) => install::run(*arguments, printer),
         Command::List(arguments) => list::run(*arguments, printer),
         Command::Uninstall(arguments) => uninstall::run(*arguments, printer),

@@ -6,8 +6,8 @@
 //!   explain      the effects of an InstallPlan, determined by simulation
 //!   sim          an in-memory API server, and the simulation loop
 //!   planner      selects the key to plan next
-//!   health       the objects of OLM itself, the state of operators, and their removal
-//!                distribution, health, removal
+//!   health       the objects of OLM itself, the state of operators with its causes, and their removal
+//!                diagnosis, distribution, health, removal
 //!   controllers  plans for the objects of a kind
 //!                apiroles, catalogsource, copiedcsv, csv, installplan, operator, operatorcondition, operatorgroup,
 //!                subscription
@@ -37,6 +37,7 @@ pub mod catalogsource;
 pub mod constraint;
 pub mod copiedcsv;
 pub mod csv;
+pub mod diagnosis;
 pub mod distribution;
 pub mod explain;
 pub mod finding;

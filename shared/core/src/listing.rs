@@ -1,4 +1,4 @@
-//! Joins names and counts for sentences.
+//! Joins names and counts for sentences, and wraps paragraphs.
 
 /// Maximum number of names in [`shortened`].
 const MOST: usize = 8;
@@ -30,6 +30,22 @@ pub fn shortened<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
 /// Returns a count with its noun, as in `1 finding` or `3 findings`.
 pub fn count(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
+/// Wraps a paragraph at that number of columns.
+pub fn wrapped(text: &str, columns: usize) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.last().map_or(0, String::len);
+        if last > 0 && last + 1 + word.len() > columns {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(if line.is_empty() { "" } else { " " });
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
 }
 
 #[cfg(test)]

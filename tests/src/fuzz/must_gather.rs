@@ -54,7 +54,7 @@ pub(super) fn run(bytes: &[u8]) {
                     !object::name(object.json()).is_empty() || object.json()["metadata"]["generateName"].is_string()
                 );
             }
-            let linted = lint(&seen.world, &Known::of_files(&seen.world), seen.at);
+            let linted = lint(&seen.world, &Known::of_files(&seen.world, "the files may be incomplete"), seen.at);
             for problem in &linted.problems {
                 let _ = (problem.document(), problem.fingerprint());
                 let commands = problem.fix.iter().filter_map(Fix::command);

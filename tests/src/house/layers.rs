@@ -42,8 +42,8 @@ const CORE: [Layer; 10] = [
     layer(CONTROLLERS, &[], "plans for the objects of a kind"),
     layer(
         "health",
-        &["distribution", "health", "removal"],
-        "the objects of OLM itself, the state of operators, and their removal",
+        &["diagnosis", "distribution", "health", "removal"],
+        "the objects of OLM itself, the state of operators with its causes, and their removal",
     ),
     layer("planner", &["planner"], "selects the key to plan next"),
     layer("sim", &["sim"], "an in-memory API server, and the simulation loop"),

@@ -23,7 +23,7 @@ use olm_shell::installplan::explain::{self, Form, Request};
 use olm_shell::installplan::{list as plans, wait};
 use olm_shell::olm::release::ReleaseFlags;
 use olm_shell::olm::status;
-use olm_shell::operator::list as operators;
+use olm_shell::operator::{describe, list as operators};
 use olm_shell::operatorgroup::{intersect, lint};
 use olm_shell::version::{Client, Server};
 use olm_shell::{bundle, image, run};
@@ -32,7 +32,11 @@ use serde_json::{Value, json};
 
 /// Returns the flags of a list command with JSON output.
 fn json_list() -> ListFlags {
-    ListFlags { output: OutputFlags { output: Output::Json }, ..ListFlags::default() }
+    ListFlags { output: json_output(), ..ListFlags::default() }
+}
+
+fn json_output() -> OutputFlags {
+    OutputFlags { output: Output::Json }
 }
 
 /// Returns the parsed output of a command.
@@ -313,6 +317,13 @@ pub(crate) fn answers() -> Vec<Value> {
         blocked: false,
         list: json_list(),
     };
+    let described = |names: &[&str]| describe::Options {
+        source: source(OPERATORS),
+        namespaces: everywhere(),
+        names: names.iter().map(|name| (*name).to_owned()).collect(),
+        watch: false,
+        output: json_output(),
+    };
     let built = build::Options {
         directory: path("tests/quickstart/catalogs/market/bundles/tea-house.v1.0.0"),
         tag: Some("registry.example.com/tea-house:1.0.0".to_owned()),
@@ -344,6 +355,8 @@ pub(crate) fn answers() -> Vec<Value> {
         explained(Request::Bundle(format!("{}/bundles/tea-house.v1.1.0", market.display())), &[]),
         answer(|printer| plans::run(&listed_plans, printer)),
         answer(|printer| operators::run(&listed_operators, printer)),
+        answer(|printer| describe::run(&described(&["rose"]), printer)),
+        answer(|printer| describe::run(&described(&["oak"]), printer)),
         olm_status(),
         listed(&[]),
         listed(&["tea-house"]),

@@ -4,6 +4,7 @@
 
 mod answers;
 mod documents;
+mod pages;
 mod schemas;
 mod validate;
 

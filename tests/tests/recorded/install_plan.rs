@@ -58,7 +58,7 @@ fn states(golden: &Path) -> Vec<(String, Vec<Value>)> {
 }
 
 /// Returns the object with its manifests as text, which recordings contain as objects.
-fn as_it_was(mut object: Value) -> Value {
+pub(crate) fn as_it_was(mut object: Value) -> Value {
     for step in object.pointer_mut("/status/plan").and_then(Value::as_array_mut).into_iter().flatten() {
         let manifest = &mut step["resource"]["manifest"];
         if !manifest.is_string() {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod describe;
 mod install;
 mod list;
 
@@ -26,6 +27,7 @@ fn outcome(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
 fn the_help_tree() {
     let pages = [
         &["--help"][..],
+        &["describe", "--help"],
         &["install", "--help"],
         &["list", "--help"],
         &["uninstall", "--help"],

@@ -40,6 +40,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 pub use self::generated::{Generated, generated};
+pub use self::serving::{Endpoint, endpoints};
+pub use self::serving_certificate::ServingCertificate;
+pub use self::webhooks::GENERATE_NAME as WEBHOOK_NAME;
 use crate::api::cluster_service_version::{Csv, FINALIZER, Phase, reason};
 use crate::api::go_json::GoType;
 use crate::api::metadata::Metadata;

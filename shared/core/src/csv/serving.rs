@@ -38,6 +38,37 @@ pub(super) struct Server<'a> {
     entry: &'a Value,
 }
 
+/// The Service and the certificate of a Deployment that serves webhooks or APIs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The Deployment.
+    pub deployment: String,
+    /// The Service.
+    pub service: String,
+    /// The Secret with the certificate.
+    pub secret: String,
+    /// The DNS names of the certificate.
+    hosts: Vec<String>,
+}
+
+impl Endpoint {
+    /// Reads the certificate in the Secret; `None` if it has none for the Service that the authority in it has signed.
+    pub fn certificate<'w>(&self, secret: &'w Value) -> Option<ServingCertificate<'w>> {
+        ServingCertificate::read(secret, &self.hosts)
+    }
+}
+
+/// Returns the endpoints of a ClusterServiceVersion, in the order of its strategy.
+pub fn endpoints(csv: &Value) -> Vec<Endpoint> {
+    let endpoint = |server: Server<'_>| Endpoint {
+        deployment: server.name().to_owned(),
+        service: server.service(),
+        secret: server.secret(),
+        hosts: server.hosts(),
+    };
+    Server::all(Csv::new(csv)).map(endpoint).collect()
+}
+
 /// Returns the descriptions of owned APIServices, then those of webhooks.
 fn descriptions(csv: Csv<'_>) -> impl Iterator<Item = &Value> {
     csv.owned_api_services().iter().chain(csv.webhooks())

@@ -18,15 +18,17 @@ const MARGIN: SignedDuration = SignedDuration::from_hours(24);
 
 /// The public part of a Secret with a serving certificate.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct ServingCertificate<'w> {
+pub struct ServingCertificate<'w> {
     /// The CA certificate as in webhooks and APIServices: PEM in base64.
-    pub(super) bundle: &'w str,
+    pub bundle: &'w str,
     /// Its hash, the value of `olmcahash`.
-    pub(super) hash: String,
+    pub hash: String,
     /// Since when both are valid.
-    pub(super) not_before: Timestamp,
+    pub not_before: Timestamp,
+    /// Until when both are valid.
+    pub not_after: Timestamp,
     /// When they are renewed.
-    pub(super) rotates_at: Timestamp,
+    pub rotates_at: Timestamp,
 }
 
 impl<'w> ServingCertificate<'w> {
@@ -46,6 +48,7 @@ impl<'w> ServingCertificate<'w> {
             bundle,
             hash,
             not_before: authority.not_before.max(serving.not_before),
+            not_after,
             rotates_at: not_after.checked_sub(MARGIN).unwrap_or(not_after),
         })
     }

@@ -21,7 +21,7 @@ use crate::plan::{Action, Propagation};
 use crate::world::{IndexKey, Reader, kind};
 
 /// Label of a configuration: the name of its description.
-pub(super) const GENERATE_NAME: &str = "olm.webhook-description-generate-name";
+pub const GENERATE_NAME: &str = "olm.webhook-description-generate-name";
 /// Label of a configuration: the hash of its description.
 const HASH: &str = "olm.webhook-description-hash";
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -37,6 +38,24 @@ impl Installation {
     }
 }
 
+/// How long after its time limit a Lease counts as held: clocks differ.
+const SLACK: SignedDuration = SignedDuration::from_mins(1);
+
+/// Reports whether controllers are running: a Deployment of upstream OLM is available, or the Lease of `kubectl olm run` is held.
+/// `deployments` are those of upstream OLM.
+pub fn are_running(deployments: &[Value], leases: &[Value], now: Timestamp) -> bool {
+    let available = |deployment: &Value| object::at(deployment, &["status", "availableReplicas"]).as_i64() > Some(0);
+    let is_held = |lease: &Value| {
+        let spec = object::at(lease, &["spec"]);
+        let seconds = object::at(spec, &["leaseDurationSeconds"]).as_i64().unwrap_or_default();
+        let until = object::parse_time(object::text(spec, &["renewTime"]))
+            .and_then(|renewed| renewed.checked_add(SignedDuration::from_secs(seconds)).ok())
+            .and_then(|end| end.checked_add(SLACK).ok());
+        !object::text(spec, &["holderIdentity"]).is_empty() && until.is_none_or(|until| now <= until)
+    };
+    deployments.iter().any(available) || leases.iter().any(is_held)
+}
+
 /// Returns the installations: by their Deployments, and by the ClusterServiceVersion of the package server.
 pub fn installations(deployments: &[Value], csvs: &[Value]) -> Vec<Installation> {
     let mut found: BTreeMap<(String, Distribution), Installation> = BTreeMap::new();
@@ -65,4 +84,29 @@ pub fn installations(deployments: &[Value], csvs: &[Value]) -> Vec<Installation>
         }
     }
     found.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn controllers_run_in_deployments_or_hold_a_lease() {
+        let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
+        let deployment = |available: u64| json!({ "status": { "availableReplicas": available } });
+        let lease = |holder: &str, renewed: &str| json!({ "spec": { "holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed } });
+        let cases = [
+            (vec![], vec![], false),
+            (vec![deployment(0), json!({})], vec![], false),
+            (vec![deployment(1)], vec![], true),
+            (vec![], vec![lease("a", "2026-11-21T11:59:50.000000Z")], true),
+            (vec![], vec![lease("", "2026-11-21T11:59:50.000000Z")], false),
+            (vec![], vec![lease("a", "2026-11-21T11:00:00.000000Z")], false),
+        ];
+        for (deployments, leases, expected) in cases {
+            assert_eq!(are_running(&deployments, &leases, now), expected, "{deployments:?} {leases:?}");
+        }
+    }
 }

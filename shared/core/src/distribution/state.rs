@@ -6,9 +6,10 @@ use serde_json::Value;
 use super::RELEASE;
 use crate::api::catalog_source::CatalogSource;
 use crate::api::cluster_service_version::{Csv, Phase};
-use crate::api::conditions::{AVAILABLE, Condition, Conditions, FALSE, PROGRESSING};
+use crate::api::conditions::{AVAILABLE, Condition, Conditions};
 use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::object;
+use crate::health::workload::{self, Rollout};
 use crate::world::ConnectionState;
 
 /// The state of an object.
@@ -85,27 +86,12 @@ pub fn health(object: &Value) -> Health {
 }
 
 fn deployment(object: &Value) -> Health {
-    let conditions = Conditions::new(object);
-    let is_current = object::at(object, &["status", "observedGeneration"]).as_i64().unwrap_or_default()
-        >= object::generation(object);
-    let number = |path: &[&str]| object::at(object, path).as_i64();
-    let desired = number(&["spec", "replicas"]).unwrap_or(1);
-    if desired == 0 {
-        return Health::Waiting("it is scaled to zero".to_owned());
+    let rollout = workload::rollout(object);
+    match &rollout {
+        Rollout::Complete => Health::Healthy,
+        Rollout::Stuck { .. } => Health::Failed(rollout.to_string()),
+        Rollout::ScaledToZero | Rollout::NotStarted | Rollout::Waiting { .. } => Health::Waiting(rollout.to_string()),
     }
-    if !is_current {
-        return Health::Waiting("the rollout has not started".to_owned());
-    }
-    let stuck = conditions.find(PROGRESSING).filter(|c| c.status() == FALSE);
-    if let Some(failed) = stuck.or_else(|| conditions.holding("ReplicaFailure")) {
-        return Health::Failed(format!("{}: {}", failed.reason(), failed.message()));
-    }
-    let updated = number(&["status", "updatedReplicas"]).unwrap_or_default();
-    let available = number(&["status", "availableReplicas"]).unwrap_or_default();
-    if conditions.is_true(AVAILABLE) && updated >= desired {
-        return Health::Healthy;
-    }
-    Health::Waiting(format!("{} of {desired} replicas are available", available.min(updated)))
 }
 
 /// Reasons of a failed ClusterServiceVersion that OLM does not retry.

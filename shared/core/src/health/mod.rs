@@ -8,9 +8,11 @@
 //! ```
 //!
 //! A ClusterServiceVersion without a Subscription is an operator, too: it is not updated. Copies are not operators.
+//! `workload` judges Deployments and Pods.
 
 #[cfg(test)]
 mod tests;
+pub mod workload;
 
 use std::collections::BTreeSet;
 
@@ -140,6 +142,15 @@ pub fn operators(world: &Reader<'_>, scope: Scope<'_>, namespace: Option<&str>) 
     }
     found.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
     found
+}
+
+/// Returns the operator of that name: of its Subscription, or of its ClusterServiceVersion.
+pub fn operator(world: &Reader<'_>, scope: Scope<'_>, namespace: &str, name: &str) -> Option<Operator> {
+    if let Some(subscription) = world.json(&kind::SUBSCRIPTION, namespace, name) {
+        return Some(of_subscription(world, scope, Subscription::new(subscription)));
+    }
+    let csv = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name).map(Csv::new)?;
+    (!csv.is_copy()).then(|| of_csv(world, scope, csv))
 }
 
 fn version(world: &Reader<'_>, namespace: &str, name: &str) -> Option<Version> {
@@ -279,7 +290,7 @@ fn reason_of_subscription(
 }
 
 /// Returns why the Subscription is not resolved, according to its conditions.
-fn resolution(subscription: Subscription<'_>) -> Option<Reason> {
+pub(crate) fn resolution(subscription: Subscription<'_>) -> Option<Reason> {
     let conditions = Conditions::new(subscription.json);
     let message = |of_type| conditions.holding(of_type).map(|condition| condition.message().to_owned());
     let namespace = subscription.namespace().to_owned();
@@ -322,14 +333,13 @@ fn catalog(world: &Reader<'_>, scope: Scope<'_>, subscription: Subscription<'_>)
 }
 
 /// Returns why a ClusterServiceVersion is not `Succeeded`.
-fn reason_of_csv(csv: Csv<'_>) -> Option<Reason> {
+pub(crate) fn reason_of_csv(csv: Csv<'_>) -> Option<Reason> {
     let (namespace, name, message) = (csv.namespace().to_owned(), csv.name().to_owned(), csv.message().to_owned());
     match csv.phase() {
         Phase::Succeeded => None,
         Phase::Failed => Some(Reason::CsvFailed { namespace, name, failure_reason: csv.reason().to_owned(), message }),
         Phase::Pending => {
-            let unmet = csv.requirements().filter(|requirement| !requirement.is_met());
-            let missing: Vec<String> = unmet.map(described).collect();
+            let missing = unmet_requirements(csv);
             if missing.is_empty() {
                 return Some(Reason::NotHealthy {
                     namespace,
@@ -350,6 +360,11 @@ fn or(text: &str, otherwise: &str) -> String {
     if text.is_empty() { otherwise.to_owned() } else { text.to_owned() }
 }
 
+/// Returns the requirements in the status that are not met, each `Kind name: message`.
+pub(crate) fn unmet_requirements(csv: Csv<'_>) -> Vec<String> {
+    csv.requirements().filter(|requirement| !requirement.is_met()).map(described).collect()
+}
+
 /// Formats a requirement: `Kind name: message`.
 fn described(requirement: Requirement<'_>) -> String {
     let unmet = requirement.dependents().find(|dependent| dependent.status() != RequirementStatus::Satisfied);
@@ -362,9 +377,7 @@ fn command(reason: &Reason, asked: &Value) -> Option<String> {
     let plan = |verb: &str, namespace: &str, name: &str| {
         Some(format!("kubectl olm install-plan {verb} {} -n {}", word(name), word(namespace)))
     };
-    let describe = |what: &str, namespace: &str, name: &str| {
-        Some(format!("kubectl -n {} describe {what} {}", word(namespace), word(name)))
-    };
+    let (namespace, name) = (word(object::namespace(asked)), word(object::name(asked)));
     match reason {
         Reason::ApprovalNeeded { namespace, name, .. } => plan("approve", namespace, name),
         Reason::InstallPlanFailed { namespace, name, .. } | Reason::InstallPlanRetries { namespace, name, .. } => {
@@ -376,14 +389,10 @@ fn command(reason: &Reason, asked: &Value) -> Option<String> {
         Reason::TooManyOperatorGroups { namespace, .. } => {
             Some(format!("kubectl olm operatorgroup lint -n {}", word(namespace)))
         }
-        Reason::CatalogNotReady { namespace, name, .. } => describe("catalogsource", namespace, name),
-        Reason::CsvFailed { namespace, name, .. } | Reason::RequirementsNotMet { namespace, name, .. } => {
-            describe("clusterserviceversion", namespace, name)
-        }
-        _ if reason.severity() != Severity::Blocked => None,
         _ => {
-            let what = if object::kind(asked) == "Subscription" { "subscription" } else { "clusterserviceversion" };
-            describe(what, object::namespace(asked), object::name(asked))
+            let is_described =
+                reason.severity() == Severity::Blocked || matches!(reason, Reason::CatalogNotReady { .. });
+            is_described.then(|| format!("kubectl olm operator describe {name} -n {namespace}"))
         }
     }
 }

@@ -111,11 +111,11 @@ fn an_operator_is_healthy_or_says_why_not() {
         ),
         (
             "rose.v1.0.0 >  Blocked: the Subscriptions of namespace garden cannot be satisfied: no versions \
-             [kubectl -n garden describe subscription rose]",
+             [kubectl olm operator describe rose -n garden]",
             |c| c.condition(condition_type::RESOLUTION_FAILED, "no versions"),
         ),
         (
-            "rose.v1.0.0 >  Blocked: bundle rose cannot be unpacked: no such image [kubectl -n garden describe subscription rose]",
+            "rose.v1.0.0 >  Blocked: bundle rose cannot be unpacked: no such image [kubectl olm operator describe rose -n garden]",
             |c| c.condition(condition_type::BUNDLE_UNPACK_FAILED, "no such image"),
         ),
         (
@@ -128,12 +128,12 @@ fn an_operator_is_healthy_or_says_why_not() {
         ),
         (
             "rose.v1.0.0 >  Blocked: Subscription garden/rose needs CatalogSource olm/market, which does not exist \
-             [kubectl -n garden describe subscription rose]",
+             [kubectl olm operator describe rose -n garden]",
             |c| c.catalog = Value::Null,
         ),
         (
             "rose.v1.0.0 >  Blocked: ClusterServiceVersion garden/rose.v1.0.0 failed (ComponentUnhealthy): no pods \
-             [kubectl -n garden describe clusterserviceversion rose.v1.0.0]",
+             [kubectl olm operator describe rose -n garden]",
             |c| {
                 c.csvs[0]["status"] =
                     json!({ "phase": "Failed", "reason": "ComponentUnhealthy", "message": "no pods" });
@@ -141,7 +141,7 @@ fn an_operator_is_healthy_or_says_why_not() {
         ),
         (
             "rose.v1.0.0 >  Blocked: ClusterServiceVersion garden/rose.v1.0.0 lacks: CustomResourceDefinition thorns.example.com: \
-             CRD is not present; ServiceAccount rose: it does not exist [kubectl -n garden describe clusterserviceversion rose.v1.0.0]",
+             CRD is not present; ServiceAccount rose: it does not exist [kubectl olm operator describe rose -n garden]",
             |c| {
                 let crd = json!({ "kind": "CustomResourceDefinition", "name": "thorns.example.com", "status": "NotPresent", "message": "CRD is not present" });
                 let of_account =
@@ -161,7 +161,7 @@ fn an_operator_is_healthy_or_says_why_not() {
         }),
         (
             "rose.v1.0.0 >  Blocked: Subscription garden/rose needs ClusterServiceVersion rose.v1.0.0, which does not exist \
-             [kubectl -n garden describe subscription rose]",
+             [kubectl olm operator describe rose -n garden]",
             |c| c.csvs.clear(),
         ),
     ];

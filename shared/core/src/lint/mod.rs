@@ -5,7 +5,7 @@
 //!                     |----- of pairs of groups -> apis                              +--> Linted { problems, unchecked }
 //!                     '----- of leftover objects -> orphans -------------------------+
 //!   rule      the table of rules, with their documentation
-//!   known     which kinds are completely known
+//!   known     which rules are checked only in part
 //!   problem   a problem, and the smallest change that fixes it
 //!   matrix    which versions of a package support the targets of which groups
 //! ```
@@ -31,7 +31,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde_json::Value;
 
-pub use self::known::Known;
 pub use self::problem::{Change, Fingerprint, Fix, Problem};
 pub use self::rule::{RULES, Rule, rule};
 use crate::api::cluster_service_version::is_copy;
@@ -39,6 +38,7 @@ use crate::api::object;
 use crate::api::operator_group::OperatorGroup;
 use crate::membership::Group;
 use crate::operatorgroup::intersection::{Clash, Intersections, Scope};
+pub use crate::world::Known;
 use crate::world::{GroupKind, Reader, World, kind};
 
 /// The result of a check.
@@ -75,7 +75,7 @@ pub fn lint(world: &World, known: &Known, now: Timestamp) -> Linted {
     apis::check(&context, &mut found);
     orphans::check(&context, &mut found);
     found.sort_by_cached_key(Problem::place_among_others);
-    let in_part = known.in_part().into_iter();
+    let in_part = known::in_part(known).into_iter();
     let unchecked = in_part
         .map(|(reason, codes)| Unchecked { codes: codes.into_iter().collect(), reason: reason.to_owned() })
         .collect();

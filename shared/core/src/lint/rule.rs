@@ -1,6 +1,7 @@
 //! The table of all rules, with the texts that `--explain` prints.
 
 use crate::finding::Severity;
+use crate::listing::wrapped;
 use crate::world::{GroupKind, kind};
 
 /// A rule.
@@ -43,26 +44,9 @@ impl Rule {
     pub fn explanation(&self) -> String {
         let Self { code, name, severity, summary, why, example, fix, .. } = self;
         let indented: String = example.lines().map(|line| format!("  {line}\n")).collect();
-        let [why, fix] = [(*why).to_owned(), format!("Fix: {fix}")].map(|text| wrapped(&text));
+        let [why, fix] = [(*why).to_owned(), format!("Fix: {fix}")].map(|text| wrapped(&text, 100));
         format!("{code} {name} ({severity})\n\n{summary}.\n\n{why}\n\nExample:\n{indented}\n{fix}\n")
     }
-}
-
-/// Wraps a paragraph at 100 columns.
-fn wrapped(text: &str) -> String {
-    const WIDTH: usize = 100;
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.last().map_or(0, String::len);
-        if last > 0 && last + 1 + word.len() > WIDTH {
-            lines.push(String::new());
-        }
-        if let Some(line) = lines.last_mut() {
-            line.push_str(if line.is_empty() { "" } else { " " });
-            line.push_str(word);
-        }
-    }
-    lines.join("\n")
 }
 
 /// All rules, by code.

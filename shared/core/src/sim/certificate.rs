@@ -31,7 +31,7 @@ const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
 
 /// Issues a certificate with the contents of a real one, apart from keys and signatures.
-pub(super) fn issue(wanted: &Certificate) -> Issued {
+pub(crate) fn issue(wanted: &Certificate) -> Issued {
     let seed = Sha256::digest(format!("{:?} {}", wanted.hosts, wanted.not_before.as_nanosecond()));
     let authority = hex(&seed[..8]);
     let authority = format!("olm-selfsigned-{authority}");

@@ -12,7 +12,7 @@
 mod api_server;
 mod apply;
 mod authorize;
-mod certificate;
+pub(crate) mod certificate;
 mod controllers;
 mod defaults;
 mod discovery;

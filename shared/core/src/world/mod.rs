@@ -12,6 +12,7 @@
 mod facts;
 mod index;
 pub mod kind;
+mod known;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use std::sync::{Arc, OnceLock};
 pub use facts::{CatalogFact, ConnectionState, Discovery, Fact, FactKey, Refusal};
 pub use index::IndexKey;
 pub use kind::GroupKind;
+pub use known::{Known, Limit};
 pub use reader::{Read, Reader};
 use serde_json::Value;
 pub use trim::{Digest, sendable, trim, trimmed};

@@ -29,7 +29,8 @@ pub(super) async fn read(
     let mut world = World::new();
     let (mut failures, lists) = list_all(&api, namespace.as_deref().unwrap_or_default(), scope, &mut world).await?;
     let mut served = Served::default();
-    let lacks_catalogs = scope == ReadScope::Planning || failures.iter().any(ReadFailure::is_of_catalogs);
+    let lacks_catalogs =
+        matches!(scope, ReadScope::Planning | ReadScope::Diagnosis) || failures.iter().any(ReadFailure::is_of_catalogs);
     if let Some(namespace) = namespace.as_ref().filter(|_| lacks_catalogs) {
         let global = catalog_namespace.map_or(&GLOBAL[..], |_| &[]).iter().copied();
         let global = global.chain(catalog_namespace).filter(|global| global != namespace);
@@ -74,7 +75,7 @@ pub(super) async fn read(
 /// Lists the CatalogSources of a namespace.
 async fn list_catalogs(api: &Api, namespace: &str, world: &mut World) -> Vec<ReadFailure> {
     match listed(api, &kinds::CATALOG_SOURCE, namespace).await {
-        Ok((objects, failures)) => {
+        Ok((_, objects, failures)) => {
             for object in objects {
                 world.apply(object);
             }

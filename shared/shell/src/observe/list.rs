@@ -154,11 +154,15 @@ fn is_fatal(refusal: &Status, kind: &Kind, scope: ReadScope) -> bool {
     scope.requires(kind) || refusal.code == 0 || kind.group == kinds::OLM_GROUP && refusal.is_not_found()
 }
 
-/// Lists the objects of a kind, and the read failures of objects that cannot be decoded.
-pub(super) async fn listed(api: &Api, kind: &Kind, namespace: &str) -> Result<(Vec<Value>, Vec<ReadFailure>), Status> {
-    let page = list_kind(api, kind, namespace).await?.1;
+/// Lists the objects of a kind, and the read failures of objects that cannot be decoded. Returns the list, too, to watch it.
+pub(super) async fn listed(
+    api: &Api,
+    kind: &Kind,
+    namespace: &str,
+) -> Result<(Listed, Vec<Value>, Vec<ReadFailure>), Status> {
+    let (list, page) = list_kind(api, kind, namespace).await?;
     let failures = page.unreadable.iter().map(|object| ReadFailure::unreadable(kind, object)).collect();
-    Ok((page.objects, failures))
+    Ok((list, page.objects, failures))
 }
 
 async fn list_kind(api: &Api, kind: &Kind, namespace: &str) -> Result<(Listed, Page), Status> {

@@ -93,6 +93,16 @@ impl ReadFailure {
         self.verb == "list" && self.is_of_kind(plural)
     }
 
+    /// Returns whether objects of the kind are unknown because of it: a list that was refused, or a single object.
+    pub(super) fn hides(&self, kind: &Kind) -> bool {
+        let Gvk { group, kind: name, .. } = kind.gvk();
+        match self.verb {
+            "list" => self.resource == kind.resource(),
+            "get" => self.resource == if group.is_empty() { name } else { format!("{name}.{group}") },
+            _ => false,
+        }
+    }
+
     fn is_of_kind(&self, plural: &str) -> bool {
         let group = self.resource.strip_prefix(plural).and_then(|rest| rest.strip_prefix('.'));
         group == Some(kinds::OLM_GROUP)

@@ -13,6 +13,9 @@ pub enum ReadScope {
     Plans,
     /// Also CatalogSources, and the kinds that the execution of InstallPlans reads: CustomResourceDefinitions, ServiceAccounts, and RBAC.
     Planning,
+    /// Subscriptions, ClusterServiceVersions, OperatorGroups, InstallPlans, CatalogSources and Deployments: what a diagnosis of operators
+    /// begins with.
+    Diagnosis,
     /// The kinds that determine conflicts of OperatorGroups, in all namespaces regardless of the requested one: namespaces, OperatorGroups,
     /// ClusterServiceVersions and Subscriptions.
     Groups,
@@ -68,6 +71,9 @@ impl ReadScope {
             kinds::CLUSTER_ROLE_BINDING,
         ];
         match self {
+            Self::Diagnosis => {
+                smallest <= Self::Resolution || [kinds::CATALOG_SOURCE, kinds::DEPLOYMENT].contains(kind)
+            }
             Self::Groups => GROUPS.contains(kind),
             Self::Tenancy => GROUPS.contains(kind) || TENANCY.contains(kind),
             Self::Offers => Self::Tenancy.includes(kind, smallest) || *kind == kinds::CATALOG_SOURCE,
@@ -83,7 +89,9 @@ impl ReadScope {
     /// Returns whether the request fails when the kind cannot be listed.
     pub(super) fn requires(self, kind: &Kind) -> bool {
         match self {
-            Self::Installed | Self::Resolution => [kinds::SUBSCRIPTION, kinds::CLUSTER_SERVICE_VERSION].contains(kind),
+            Self::Installed | Self::Resolution | Self::Diagnosis => {
+                [kinds::SUBSCRIPTION, kinds::CLUSTER_SERVICE_VERSION].contains(kind)
+            }
             Self::Plans => *kind == kinds::INSTALL_PLAN,
             Self::Planning => false,
             Self::Groups | Self::Tenancy | Self::Offers => *kind == kinds::OPERATOR_GROUP,

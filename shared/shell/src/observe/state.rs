@@ -1,13 +1,14 @@
 //! The result of reading: objects and catalogs as a World, the kinds that are served, and what could not be read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use olm_core::api::kinds;
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::catalog::Snapshot;
 use olm_core::settings::Settings;
-use olm_core::world::{CatalogFact, Fact, FactKey, GroupKind, World, trim};
+use olm_core::world::{CatalogFact, Fact, FactKey, GroupKind, Known, World, trim};
 use serde_json::Value;
 
 use super::list::{self, Listed};
@@ -89,7 +90,11 @@ impl ClusterState {
         let missing: Vec<ObjectRef> = targets.into_iter().filter(|target| !self.world.knows(target)).collect();
         for (target, answer) in list::get(&api, missing).await {
             match answer {
-                Ok(Some(object)) => {
+                Ok(Some(mut object)) => {
+                    // A private key is never needed.
+                    if target.gvk.kind == kinds::SECRET.kind {
+                        trim(&mut object);
+                    }
                     self.world.apply(object);
                 }
                 Ok(None) => {}
@@ -99,13 +104,14 @@ impl ClusterState {
         }
     }
 
-    /// Lists the objects of a kind that any scope includes into the World, in one namespace, or in all namespaces if it is empty. A refused
+    /// Lists the objects of a kind of OLM or Kubernetes into the World, in one namespace, or in all namespaces if it is empty. A refused
     /// list is a read failure.
     pub(crate) async fn read_kind(&mut self, gk: &GroupKind, namespace: &str) {
         let Some(api) = self.api.clone() else { return };
-        let Some(kind) = scope::find(&gk.group, &gk.kind) else { return };
+        let Some(kind) = kinds::find(&gk.group, &gk.kind) else { return };
         match list::listed(&api, kind, namespace).await {
-            Ok((objects, failures)) => {
+            Ok((listed, objects, failures)) => {
+                self.lists.push(listed);
                 self.read_failures.extend(failures);
                 for mut object in objects {
                     trim(&mut object);
@@ -114,6 +120,23 @@ impl ClusterState {
             }
             Err(refusal) => self.read_failures.push(ReadFailure::list(kind, namespace, &refusal)),
         }
+    }
+
+    /// Returns of which kinds of the cluster all objects are known, apart from those that were not requested.
+    pub(crate) fn known(&self) -> Known {
+        let mut known = Known::everything();
+        let asked = self.namespace.as_deref().unwrap_or_default();
+        for of_kind in kinds::ALL {
+            let failures: Vec<&ReadFailure> =
+                self.read_failures.iter().filter(|failure| failure.hides(of_kind)).collect();
+            let Some(first) = failures.first() else { continue };
+            // A resource that cannot be listed in all namespaces was listed in the selected one.
+            let in_one =
+                of_kind.namespaced && !asked.is_empty() && !failures.iter().any(|failure| failure.namespace == asked);
+            let within = if in_one { BTreeSet::from([asked.to_owned()]) } else { BTreeSet::new() };
+            known.limit(GroupKind::known(of_kind), within, first.to_string());
+        }
+        known.about(self.namespace.as_deref())
     }
 
     /// Sets the namespace of a namespaced object without one, as kubectl does.

@@ -7,6 +7,7 @@ use olm_core::api::kinds;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::distribution::state::{Health, health};
 use olm_core::distribution::{Distribution, PACKAGE_SERVER, Release, Stage};
+use olm_core::health::workload::{self, PodState, Trouble};
 use serde_json::Value;
 
 use crate::cli::output::name;
@@ -17,18 +18,6 @@ use crate::cluster::installed::{get, list};
 /// The interval between two reads of the awaited objects, of which there are a handful. Their state also depends on pods and on
 /// discovery, whose changes a watch of the objects does not report.
 const INTERVAL: Duration = Duration::from_secs(1);
-
-/// States of a container that do not end without a change of the pod, or only by chance: an image that cannot be pulled, a
-/// configuration that is missing, and a program that ends again and again.
-const STUCK: [&str; 7] = [
-    "ImagePullBackOff",
-    "ErrImageNeverPull",
-    "InvalidImageName",
-    "CreateContainerConfigError",
-    "CreateContainerError",
-    "RunContainerError",
-    "CrashLoopBackOff",
-];
 
 /// How waiting ended.
 pub(super) enum End {
@@ -159,19 +148,11 @@ async fn stuck(api: &Api, deployment: &Value) -> Result<Option<String>, CliError
         .collect();
     let namespace = object::namespace(deployment);
     let pods = list(api, &kinds::POD, |query| query.within(namespace).labelled(&labels.join(","))).await?;
-    let waiting = |pod: &Value| {
-        let containers = ["initContainerStatuses", "containerStatuses"];
-        let states = containers.iter().flat_map(|list| object::list(pod, &["status", list]));
-        states
-            .map(|status| object::at(status, &["state", "waiting"]))
-            .find(|waiting| STUCK.contains(&object::text(waiting, &["reason"])))
-            .map(|waiting| {
-                (object::text(waiting, &["reason"]).to_owned(), object::text(waiting, &["message"]).to_owned())
-            })
-    };
-    Ok(pods.iter().filter(|pod| !object::is_deleting(pod)).find_map(|pod| {
-        let (reason, message) = waiting(pod)?;
-        let message = if message.is_empty() { String::new() } else { format!(": {message}") };
-        Some(format!("{} cannot start: {reason}{message}", name(pod)))
+    Ok(pods.iter().filter(|pod| !object::is_deleting(pod)).find_map(|pod| match workload::pod(pod) {
+        // An autoscaler may add a node.
+        PodState::Stuck(trouble) if trouble.kind != Trouble::Unschedulable => {
+            Some(format!("{} cannot start: {trouble}", name(pod)))
+        }
+        PodState::Stuck(_) | PodState::Waiting(_) | PodState::Ready => None,
     }))
 }

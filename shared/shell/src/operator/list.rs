@@ -74,7 +74,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     Ok(if missing.is_empty() { Outcome::Done } else { Outcome::Negative })
 }
 
-fn none(state: &ClusterState, blocked: bool) -> String {
+pub(super) fn none(state: &ClusterState, blocked: bool) -> String {
     let what = if blocked { "No operators that need an action" } else { "No operators" };
     match &state.namespace {
         None => format!("{what} found"),
@@ -124,7 +124,7 @@ fn entry(operator: &Operator, world: &Reader<'_>, state: &ClusterState, is_wide:
     Entry { object: document(operator, object), cells, name: format!("operator/{}{place}", operator.name) }
 }
 
-fn object_of<'w>(operator: &Operator, world: &Reader<'w>) -> Option<&'w Value> {
+pub(super) fn object_of<'w>(operator: &Operator, world: &Reader<'w>) -> Option<&'w Value> {
     let kind = if operator.subscribed { &kind::SUBSCRIPTION } else { &kind::CLUSTER_SERVICE_VERSION };
     world.json(kind, &operator.namespace, &operator.name)
 }
@@ -140,7 +140,7 @@ fn is_version(text: &str) -> bool {
     text.parse::<olm_core::version::Version>().is_ok()
 }
 
-fn shortened(text: &str) -> String {
+pub(super) fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHORT) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
         None => text.to_owned(),
@@ -148,7 +148,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// Returns an operator as data.
-fn document(operator: &Operator, object: Option<&Value>) -> Value {
+pub(super) fn document(operator: &Operator, object: Option<&Value>) -> Value {
     let mut metadata = json!({ "namespace": operator.namespace, "name": operator.name });
     for key in ["creationTimestamp", "labels"] {
         let value = object.map_or(&Value::Null, |object| object::at(object, &["metadata", key]));

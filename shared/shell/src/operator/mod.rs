@@ -2,6 +2,8 @@
 //!
 //! ```text
 //!   observe --ClusterState--> olm_core::health --> list    a line for each operator: versions, health, one cause, one command
+//!                             olm_core::diagnosis --> describe    the stages of an operator, and its problems  --> description    as text
+//!                                                             --> controllers    whether any are running
 //!                             install    subscribes to a package  --> group, subscription_config    objects to create
 //!                                |                                --> settle    approves the plan, waits for Succeeded
 //!                             upgrade    approves the plans of an upgrade one after the other --> settle
@@ -13,7 +15,10 @@
 //! ```
 
 mod cause;
+mod controllers;
 mod deletion;
+pub mod describe;
+mod description;
 mod group;
 pub mod install;
 pub mod list;

@@ -27,7 +27,6 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use olm_core::explain::REASONS;
-use olm_core::validate::Validator;
 use olm_shell::cli::output::API_VERSION;
 use olm_shell::run::audit::AuditEvent;
 use olm_tests::house::generated::Generated;
@@ -41,7 +40,10 @@ use self::catalogs::{
     UpdatePath,
 };
 use self::groups::{OperatorGroupIntersections, OperatorGroupLint};
-use self::operators::{InstallPlanEvent, InstallPlanExplanation, InstallPlanList, OLMStatus, OperatorList, Version};
+use self::operators::{
+    InstallPlanEvent, InstallPlanExplanation, InstallPlanList, OLMStatus, OperatorDiagnosis, OperatorList, Version,
+};
+use super::pages;
 
 /// Returns the schema of a document of that kind.
 fn schema<T: JsonSchema>(kind: &str) -> (String, Value) {
@@ -62,7 +64,7 @@ pub(crate) fn schemas() -> Vec<(String, Value)> {
     }
     of! {
         AuditEvent, BundleAccount, BundleImage, BundleValidation, CatalogAddition, CatalogDiff, CatalogValidation, ImageList, InstallPlanEvent, InstallPlanExplanation, InstallPlanList,
-        OLMStatus, OperatorGroupIntersections, OperatorGroupLint, OperatorList, Package, PackageList, Resolution, UpdateGraph, UpdatePath, Version,
+        OLMStatus, OperatorDiagnosis, OperatorGroupIntersections, OperatorGroupLint, OperatorList, Package, PackageList, Resolution, UpdateGraph, UpdatePath, Version,
     }
 }
 
@@ -79,38 +81,9 @@ pub(crate) fn files() -> Vec<Generated> {
     if let Some((_, schema)) = schemas.iter().find(|(kind, _)| kind == "InstallPlanExplanation") {
         files.push(file("shared/docs/install-plan-policies.md".to_owned(), policies(schema)));
     }
-    files.push(file("shared/docs/bundle-rules.md".to_owned(), rules()));
+    files.push(file("shared/docs/bundle-rules.md".to_owned(), pages::bundle_rules()));
+    files.push(file("shared/docs/troubleshooting.md".to_owned(), pages::troubleshooting()));
     files
-}
-
-const RULES: &str = "# Rules of bundle validate
-
-`kubectl olm bundle validate` reports these findings. `--select` takes codes, names and validators. Findings of the synthesis of plain
-manifests have the codes of `kubectl olm bundle synthesize`.
-
-This page is generated: `OLM_GENERATE=1 cargo test -p olm-tests generated`.
-
-";
-
-/// Returns the page of the validators and rules of bundles.
-fn rules() -> String {
-    let mut text = format!("{RULES}| validator | checks |\n| --- | --- |\n");
-    for validator in Validator::ALL {
-        text += &format!("| `{}` | {} |\n", validator.name(), validator.summary());
-    }
-    text += "\n| code | name | severity | validators | finds |\n| --- | --- | --- | --- | --- |\n";
-    for rule in olm_core::validate::RULES {
-        let validators: Vec<&str> = rule.validators.iter().map(|validator| validator.name()).collect();
-        text += &format!(
-            "| {} | `{}` | {} | {} | {} |\n",
-            rule.code,
-            rule.name,
-            rule.severity,
-            validators.join(", "),
-            rule.summary
-        );
-    }
-    text
 }
 
 const POLICIES: &str = "# Policies for InstallPlans

@@ -4,6 +4,7 @@ use olm_core::explain::Explanation;
 use olm_shell::installplan::policy::PolicyResult;
 use serde_json::{Map, Value};
 
+use super::groups::Reference;
 use super::shared::Metadata;
 
 forms! {
@@ -152,6 +153,53 @@ forms! {
         hint: Option<String>,
         /// The command that solves or shows the problem.
         command: Option<String>,
+    }
+    /// The diagnosis of an operator: operator describe.
+    OperatorDiagnosis {
+        #[schemars(flatten)] operator: OperatorState,
+        /// The stages from the Subscription to the certificates, in order. A stage with several objects occurs several times.
+        stages: Vec<OperatorStage>,
+        /// What is wrong, in the order of the stages.
+        problems: Vec<OperatorProblem>,
+        /// Whether a user has to act; the exit code is then 1.
+        blocked: bool,
+    }
+    /// A stage of an operator.
+    OperatorStage {
+        /// Subscription, Catalog, Resolution, Unpack, InstallPlan, OperatorGroup, ClusterServiceVersion, Deployment, Pod, APIService,
+        /// Webhook or Certificate.
+        stage: String,
+        /// Ok, Waiting, Failed, or Unknown if it could not be read.
+        state: String,
+        /// What was found, as a clause without a full stop.
+        message: String,
+        /// The object, if the stage is about a single one.
+        object: Option<Reference>,
+    }
+    /// A problem of an operator.
+    OperatorProblem {
+        /// The stable code, which troubleshooting.md explains.
+        code: String,
+        /// The stable name of the code.
+        name: String,
+        /// blocked if a user has to act, waiting if it may end by itself, or notice.
+        severity: String,
+        /// The stage that has the problem.
+        stage: String,
+        /// The object that has the problem.
+        object: Reference,
+        /// What was found, as a clause without a full stop.
+        message: String,
+        /// The usual causes of problems of this code.
+        cause: String,
+        /// How to fix problems of this code.
+        fix: String,
+        /// A next step for exactly this case.
+        hint: Option<String>,
+        /// The command that fixes it or shows more about it.
+        command: String,
+        /// The command that explains the code.
+        explain: String,
     }
     /// A ClusterServiceVersion of an operator.
     OperatorVersion {

@@ -95,6 +95,7 @@ fn certificates_replace_previous_mounts() {
         bundle: "",
         hash: "cafe".to_owned(),
         not_before: jiff::Timestamp::MIN,
+        not_after: jiff::Timestamp::MAX,
         rotates_at: jiff::Timestamp::MAX,
     };
     let mut spec = json!({ "template": { "spec": {

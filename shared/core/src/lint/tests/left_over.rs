@@ -239,7 +239,7 @@ fn unknown_objects_are_not_reported_as_missing() {
         ]
     );
     assert_eq!(all.unchecked, []);
-    let of_files = lint(&world, &Known::of_files(&world), now);
+    let of_files = lint(&world, &Known::of_files(&world, "the files may be incomplete"), now);
     assert_eq!(
         summaries(&of_files.problems),
         ["OG018 warning ClusterServiceVersion/field/tulip.v1"],

@@ -5,12 +5,15 @@ use std::collections::BTreeSet;
 use olm_core::api::object;
 use olm_core::lint::matrix::{Matrix, Offer, matrices as matrices_of};
 use olm_core::lint::{Known, Linted, namespaces_of_accounts, namespaces_of_plans};
-use olm_core::world::{CatalogFact, GroupKind, Reader, kind};
+use olm_core::world::{CatalogFact, Reader, kind};
 
 use super::Options;
 use crate::cli::source::read_catalogs;
 use crate::cli::{CliError, ErrorKind, Printer};
-use crate::observe::{ClusterState, ReadFailure, ReadScope, scope};
+use crate::observe::{ClusterState, ReadFailure, ReadScope};
+
+/// Why nothing can be concluded from objects that are missing in files.
+const FILES: &str = "the files may not contain all objects of the cluster (--complete states that they do)";
 
 /// Reads all objects that rules are checked against.
 pub(super) async fn read(options: &Options, printer: &mut Printer) -> Result<ClusterState, CliError> {
@@ -33,26 +36,10 @@ pub(super) async fn read(options: &Options, printer: &mut Printer) -> Result<Clu
 /// Returns which objects are known not to exist if they are missing from the state.
 pub(super) fn known(state: &ClusterState, options: &Options) -> Known {
     if state.api().is_none() {
-        let known = if options.complete { Known::everything() } else { Known::of_files(&state.world) };
+        let known = if options.complete { Known::everything() } else { Known::of_files(&state.world, FILES) };
         return known.about(state.namespace.as_deref());
     }
-    let mut known = Known::everything();
-    let asked = state.namespace.as_deref().unwrap_or_default();
-    for of_kind in scope::all() {
-        let resource = of_kind.resource();
-        let failures: Vec<&ReadFailure> = state
-            .read_failures
-            .iter()
-            .filter(|failure| failure.verb == "list" && failure.resource == resource)
-            .collect();
-        let Some(first) = failures.first() else { continue };
-        // A resource that cannot be listed in all namespaces was listed in the selected one.
-        let in_one =
-            of_kind.namespaced && !asked.is_empty() && !failures.iter().any(|failure| failure.namespace == asked);
-        let within = if in_one { BTreeSet::from([asked.to_owned()]) } else { BTreeSet::new() };
-        known.limit(GroupKind::known(of_kind), within, first.to_string());
-    }
-    known.about(state.namespace.as_deref())
+    state.known()
 }
 
 /// Returns whether the namespace is known not to exist, nor any object in it.
