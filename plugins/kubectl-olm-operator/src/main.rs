@@ -2,6 +2,7 @@
 
 mod install;
 mod list;
+mod outdated;
 mod terms;
 mod uninstall;
 mod upgrade;
@@ -30,6 +31,7 @@ struct Arguments {
 enum Command {
     Install(Box<install::Arguments>),
     List(Box<list::Arguments>),
+    Outdated(Box<outdated::Arguments>),
     Uninstall(Box<uninstall::Arguments>),
     Upgrade(Box<upgrade::Arguments>),
     Wait(Box<wait::Arguments>),
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
     program::main(|arguments: Arguments, printer| match arguments.command {
         Command::Install(arguments) => install::run(*arguments, printer),
         Command::List(arguments) => list::run(*arguments, printer),
+        Command::Outdated(arguments) => outdated::run(*arguments, printer),
         Command::Uninstall(arguments) => uninstall::run(*arguments, printer),
         Command::Upgrade(arguments) => upgrade::run(*arguments, printer),
         Command::Wait(arguments) => wait::run(*arguments, printer),

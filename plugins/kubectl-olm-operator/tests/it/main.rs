@@ -4,6 +4,7 @@
 
 mod install;
 mod list;
+mod outdated;
 
 use std::path::Path;
 
@@ -28,6 +29,7 @@ fn the_help_tree() {
         &["--help"][..],
         &["install", "--help"],
         &["list", "--help"],
+        &["outdated", "--help"],
         &["uninstall", "--help"],
         &["upgrade", "--help"],
         &["wait", "--help"],

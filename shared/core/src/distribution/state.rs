@@ -9,6 +9,7 @@ use crate::api::cluster_service_version::{Csv, Phase};
 use crate::api::conditions::{AVAILABLE, Condition, Conditions, FALSE, PROGRESSING};
 use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::object;
+use crate::health::finality::is_permanent;
 use crate::world::ConnectionState;
 
 /// The state of an object.
@@ -108,22 +109,10 @@ fn deployment(object: &Value) -> Health {
     Health::Waiting(format!("{} of {desired} replicas are available", available.min(updated)))
 }
 
-/// Reasons of a failed ClusterServiceVersion that OLM does not retry.
-const PERMANENT: [&str; 6] = [
-    "UnsupportedOperatorGroup",
-    "NoOperatorGroup",
-    "TooManyOperatorGroups",
-    "InvalidStrategy",
-    "InvalidInstallModes",
-    "OwnerConflict",
-];
-
 fn csv(csv: Csv<'_>) -> Health {
     match csv.phase() {
         Phase::Succeeded => Health::Healthy,
-        Phase::Failed if PERMANENT.contains(&csv.reason()) => {
-            Health::Failed(format!("{}: {}", csv.reason(), csv.message()))
-        }
+        Phase::Failed if is_permanent(csv.reason()) => Health::Failed(format!("{}: {}", csv.reason(), csv.message())),
         Phase::Failed => Health::Waiting(format!("Failed: {}: {}", csv.reason(), csv.message())),
         _ if csv.phase_text().is_empty() => Health::Waiting("no controller has processed it".to_owned()),
         _ => Health::Waiting(format!("{}: {}", csv.phase_text(), csv.message())),

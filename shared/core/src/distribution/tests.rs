@@ -67,7 +67,7 @@ fn a_release_is_sorted_labelled_and_has_a_version() {
         assert!(object["metadata"].get("creationTimestamp").is_none(), "{object}");
     }
     let crds = upstream(manifests(), Some("0.28.0"), true).unwrap();
-    assert_eq!(crds.objects.len(), crd::all().len());
+    assert_eq!(crds.objects.len(), crd::all().len() + 1, "and the namespace");
 }
 
 #[test]

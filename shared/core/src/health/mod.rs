@@ -7,8 +7,11 @@
 //!   ClusterServiceVersion ────┘
 //! ```
 //!
+//! [`finality`] decides when a state cannot end without a user's action.
+//!
 //! A ClusterServiceVersion without a Subscription is an operator, too: it is not updated. Copies are not operators.
 
+pub mod finality;
 #[cfg(test)]
 mod tests;
 

@@ -148,7 +148,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// Returns an operator as data.
-fn document(operator: &Operator, object: Option<&Value>) -> Value {
+pub(super) fn document(operator: &Operator, object: Option<&Value>) -> Value {
     let mut metadata = json!({ "namespace": operator.namespace, "name": operator.name });
     for key in ["creationTimestamp", "labels"] {
         let value = object.map_or(&Value::Null, |object| object::at(object, &["metadata", key]));

@@ -41,7 +41,10 @@ use self::catalogs::{
     UpdatePath,
 };
 use self::groups::{OperatorGroupIntersections, OperatorGroupLint};
-use self::operators::{InstallPlanEvent, InstallPlanExplanation, InstallPlanList, OLMStatus, OperatorList, Version};
+use self::operators::{
+    InstallPlanEvent, InstallPlanExplanation, InstallPlanList, OLMStatus, OperatorList, OperatorRemoval,
+    OperatorUpgrade, OperatorWait, OutdatedOperators, Version,
+};
 
 /// Returns the schema of a document of that kind.
 fn schema<T: JsonSchema>(kind: &str) -> (String, Value) {
@@ -62,7 +65,7 @@ pub(crate) fn schemas() -> Vec<(String, Value)> {
     }
     of! {
         AuditEvent, BundleAccount, BundleImage, BundleValidation, CatalogAddition, CatalogDiff, CatalogValidation, ImageList, InstallPlanEvent, InstallPlanExplanation, InstallPlanList,
-        OLMStatus, OperatorGroupIntersections, OperatorGroupLint, OperatorList, Package, PackageList, Resolution, UpdateGraph, UpdatePath, Version,
+        OLMStatus, OperatorGroupIntersections, OperatorGroupLint, OperatorList, OperatorRemoval, OperatorUpgrade, OperatorWait, OutdatedOperators, Package, PackageList, Resolution, UpdateGraph, UpdatePath, Version,
     }
 }
 
