@@ -16,7 +16,8 @@ use super::terms::TermsFlags;
 /// Selects catalog and channel, resolves the installation on a copy of the cluster and shows what it would do, then
 /// creates what is missing (namespace, OperatorGroup, Subscription), approves exactly the InstallPlan that was shown,
 /// and waits until its ClusterServiceVersion is Succeeded. Ends with the cause as soon as that cannot happen without a
-/// user's action. There is no time limit unless --timeout is given. Run again, the command continues where it ended.
+/// user's action. There is no time limit unless --timeout is given. Run again, the command continues where it ended; it
+/// refuses a Subscription with another catalog, channel, approval or configuration than requested.
 ///
 /// An OperatorGroup of the namespace is used if the operator supports it. Otherwise one is created: for the operator's own
 /// namespace, or for all namespaces if the operator supports only that; --install-mode selects another mode.
@@ -34,9 +35,9 @@ pub(crate) struct Arguments {
     /// The channel [default: the default channel of the package, or that of the newest version in the range]
     #[arg(long)]
     channel: Option<String>,
-    /// How later upgrades are approved. The first InstallPlan is approved by this command
-    #[arg(long, value_enum, ignore_case = true, default_value_t = ApprovalArgument::Manual)]
-    approval: ApprovalArgument,
+    /// How later upgrades are approved; the first InstallPlan is approved by this command [default: manual]
+    #[arg(long, value_enum, ignore_case = true)]
+    approval: Option<ApprovalArgument>,
     /// Install exactly the selected version, and keep it: sets startingCSV and manual approval
     #[arg(long, conflicts_with = "approval")]
     pin: bool,
@@ -112,10 +113,10 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
         package,
         catalog,
         channel,
-        approval: match approval {
+        approval: approval.map(|approval| match approval {
             ApprovalArgument::Manual => Approval::Manual,
             ApprovalArgument::Automatic => Approval::Automatic,
-        },
+        }),
         pin,
         namespace,
         suggested_namespace,

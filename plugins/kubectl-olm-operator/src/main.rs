@@ -3,6 +3,7 @@
 mod describe;
 mod install;
 mod list;
+mod outdated;
 mod terms;
 mod uninstall;
 mod upgrade;
@@ -32,6 +33,7 @@ enum Command {
     Describe(Box<describe::Arguments>),
     Install(Box<install::Arguments>),
     List(Box<list::Arguments>),
+    Outdated(Box<outdated::Arguments>),
     Uninstall(Box<uninstall::Arguments>),
     Upgrade(Box<upgrade::Arguments>),
     Wait(Box<wait::Arguments>),
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         Command::Describe(arguments) => describe::run(*arguments, printer),
         Command::Install(arguments) => install::run(*arguments, printer),
         Command::List(arguments) => list::run(*arguments, printer),
+        Command::Outdated(arguments) => outdated::run(*arguments, printer),
         Command::Uninstall(arguments) => uninstall::run(*arguments, printer),
         Command::Upgrade(arguments) => upgrade::run(*arguments, printer),
         Command::Wait(arguments) => wait::run(*arguments, printer),

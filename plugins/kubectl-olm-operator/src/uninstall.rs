@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use olm_shell::cli::flags::{self, ClusterFlags, DryRunFlag, YesFlag};
+use olm_shell::cli::flags::{self, ClusterFlags, DryRunFlag, OutputFlags, YesFlag};
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::operator::uninstall::{self, Options};
 
@@ -34,7 +34,8 @@ pub(crate) struct Arguments {
     /// Delete its custom resources in the namespaces that it watches
     #[arg(long)]
     delete_operands: bool,
-    /// Directory for a backup of all deleted custom resources and definitions; kubectl apply -R -f DIR restores them
+    /// Directory for a backup of all deleted custom resources and definitions; kubectl apply -R -f DIR restores them. It
+    /// must not exist, be empty, or be that of an interrupted removal of the same operator
     #[arg(long, value_name = "DIR")]
     backup: Option<PathBuf>,
     /// Uninstall it even if other operators require it
@@ -50,6 +51,8 @@ pub(crate) struct Arguments {
     dry_run: DryRunFlag,
     #[command(flatten)]
     yes: YesFlag,
+    #[command(flatten)]
+    output: OutputFlags,
     #[command(flatten)]
     cluster: ClusterFlags,
 }
@@ -79,6 +82,7 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
         timeout,
         yes: arguments.yes.yes,
         dry_run: arguments.dry_run.dry_run,
+        output: arguments.output.output,
     };
     uninstall::run(&options, printer)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::ArgGroup;
-use olm_shell::cli::flags::{self, ClusterFlags, DryRunFlag, ImageFlags, NamespaceFlags, YesFlag};
+use olm_shell::cli::flags::{self, ClusterFlags, DryRunFlag, ImageFlags, NamespaceFlags, OutputFlags, YesFlag};
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::operator::upgrade::{self, CatalogDirectory, Options, Range, range};
 
@@ -12,9 +12,10 @@ use super::terms::TermsFlags;
 /// Upgrade operators, one InstallPlan at a time.
 ///
 /// Prints the versions on the path to the newest one, or to the newest one in the range of --to. Then explains each
-/// InstallPlan, prompts, approves it, and waits until the operator runs before the next one is explained. Ends at the
-/// first operator that is not healthy, and at the first plan that would fail. With --yes, plans that need a decision
-/// also end the upgrade, unless --accept-risks or --if allows them. Run again, the command continues where it ended.
+/// InstallPlan, prompts, approves it, and waits until the operator runs before the next one is explained. The upgrade of an
+/// operator ends if it is not healthy, and at the first plan that would fail. With --yes, plans that need a decision also end
+/// it, unless --accept-risks or --if allows them. The other operators are still upgraded. Run again, the command continues
+/// where it ended.
 ///
 /// Exit codes: 0 up to date, or upgraded; 1 the prompt was declined; 2 error.
 #[derive(Debug, clap::Args)]
@@ -48,6 +49,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     yes: YesFlag,
     #[command(flatten)]
+    output: OutputFlags,
+    #[command(flatten)]
     namespaces: NamespaceFlags,
     #[command(flatten)]
     images: ImageFlags,
@@ -63,7 +66,7 @@ const EXAMPLES: &str = "Examples:
   {cmd} upgrade etcd -n apps --to '<2.0.0' --path
 
   # In a nightly job: upgrade everything that is safe
-  {cmd} upgrade --all -A --yes
+  {cmd} upgrade --all -A --yes -o json
 ";
 
 /// Upgrades the operators.
@@ -81,6 +84,7 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
         timeout,
         yes: arguments.yes.yes,
         dry_run: arguments.dry_run.dry_run,
+        output: arguments.output.output,
         images: arguments.images.options()?,
     };
     upgrade::run(&options, printer)

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use olm_shell::cli::flags::{self, ClusterFlags};
+use olm_shell::cli::flags::{self, ClusterFlags, OutputFlags};
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::operator::wait::{self, Condition, Options};
 
 /// Wait until an operator is installed, upgradable or deleted, or has a version.
 ///
-/// Ends with the cause as soon as the condition cannot become true without a user's action.
+/// Ends with the cause as soon as the condition cannot become true without a user's action: for failures that controllers
+/// leave by themselves, when they last.
 ///
 /// Exit codes: 0 the condition is true, 2 it is not, or an error occurred.
 #[derive(Debug, clap::Args)]
@@ -26,6 +27,8 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
     #[command(flatten)]
+    output: OutputFlags,
+    #[command(flatten)]
     cluster: ClusterFlags,
 }
 
@@ -39,6 +42,6 @@ const EXAMPLES: &str = "Examples:
 
 /// Waits for the condition.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Arguments { name, condition, timeout, namespace, cluster } = arguments;
-    wait::run(&Options { cluster, namespace, name, condition, timeout }, printer)
+    let Arguments { name, condition, timeout, namespace, output, cluster } = arguments;
+    wait::run(&Options { cluster, namespace, name, condition, timeout, output: output.output }, printer)
 }

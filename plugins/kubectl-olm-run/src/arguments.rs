@@ -28,7 +28,7 @@ pub struct Arguments {
     /// Print what would be done on the cluster; change nothing
     #[arg(long, group = "mode")]
     audit: bool,
-    /// Install or update the CRDs of OLM's resources on the cluster, and exit
+    /// Install or update the CRDs of OLM's resources, create namespace olm for the Lease, and exit
     #[arg(long, group = "mode", conflicts_with_all = ["catalog", "feature_gates"])]
     install_crds: bool,
 

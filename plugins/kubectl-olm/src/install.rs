@@ -17,7 +17,7 @@ use olm_shell::olm::release::ReleaseFlags;
 #[derive(Debug, clap::Args)]
 #[command(before_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Install only the CRDs, to run the controllers from outside with kubectl olm run
+    /// Install only the CRDs and namespace olm, to run the controllers from outside with kubectl olm run
     #[arg(long)]
     crds_only: bool,
     #[command(flatten)]

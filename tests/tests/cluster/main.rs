@@ -3,6 +3,7 @@
 mod approval;
 mod catalog;
 mod control_plane;
+mod describe;
 mod install_plan_command;
 mod install_plan_steps;
 mod olm;

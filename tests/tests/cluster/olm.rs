@@ -229,10 +229,10 @@ fn upstream_olm_is_installed_upgraded_and_reported() {
 
     // CRDs, then everything else; the package server never succeeds, because no controllers run.
     let (answer, out, talk) = cluster.installs(nothing(), Mode::Install, |options| options.crds_only = true);
-    assert_eq!((answer, lines(&out, " created")), (Ok(Outcome::Done), 8), "{out}{talk}");
+    assert_eq!((answer, lines(&out, " created")), (Ok(Outcome::Done), 9), "{out}{talk}");
     let (answer, out, talk) =
         cluster.installs(cluster.release("0.1.0"), Mode::Install, |options| options.timeout = Duration::ZERO);
-    assert_eq!((answer, lines(&out, " created")), (Ok(Outcome::Done), 10), "{out}{talk}");
+    assert_eq!((answer, lines(&out, " created")), (Ok(Outcome::Done), 9), "{out}{talk}");
     let (answer, _, talk) =
         cluster.installs(cluster.release("0.1.0"), Mode::Install, |options| options.timeout = Duration::from_secs(2));
     assert_eq!(answer, Ok(Outcome::Negative), "{talk}");

@@ -12,7 +12,7 @@ use olm_core::sim::{ApiServer, Patch, Simulation};
 use olm_shell::bundle::build;
 use olm_shell::catalog::{InstalledFrom, Ref, add, diff, graph, list as packages, render, resolve, validate};
 use olm_shell::cli::flags::{
-    ClusterFlags, CredentialFlags, DataFormat, ImageFlags, NamespaceFlags, OutputFlags, SourceFlags,
+    ClusterFlags, CredentialFlags, DataFormat, DryRun, ImageFlags, NamespaceFlags, OutputFlags, SourceFlags,
 };
 use olm_shell::cli::list::ListFlags;
 use olm_shell::cli::output::Output;
@@ -20,10 +20,11 @@ use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{CliError, Outcome, Printer, findings};
 use olm_shell::cluster::installed::HeldLease;
 use olm_shell::installplan::explain::{self, Form, Request};
+use olm_shell::installplan::policy::Terms;
 use olm_shell::installplan::{list as plans, wait};
 use olm_shell::olm::release::ReleaseFlags;
 use olm_shell::olm::status;
-use olm_shell::operator::{describe, list as operators};
+use olm_shell::operator::{describe, list as operators, outdated, uninstall, upgrade, wait as operator_wait};
 use olm_shell::operatorgroup::{intersect, lint};
 use olm_shell::version::{Client, Server};
 use olm_shell::{bundle, image, run};
@@ -120,6 +121,95 @@ fn olm_status() -> Value {
         output: Output::Json,
     };
     answer(|printer| status::run(&options, printer))
+}
+
+/// Returns the documents of the commands that change operators: of a cluster with an operator that is up to date, and a dry run.
+fn operator_documents() -> Vec<Value> {
+    let began = "2026-01-01T00:00:00Z".parse().unwrap();
+    let mut simulation = Simulation::new(ApiServer::with_stock_objects(1, began), Settings::default(), began);
+    for crd in crd::all() {
+        simulation.apply(crd).unwrap();
+    }
+    simulation.establish();
+    let olm = |kind: &str, name: &str, spec: Value, status: Value| {
+        let version = if kind == "OperatorGroup" { "v1" } else { "v1alpha1" };
+        json!({
+            "apiVersion": format!("operators.coreos.com/{version}"), "kind": kind,
+            "metadata": { "name": name, "namespace": "default" }, "spec": spec, "status": status,
+        })
+    };
+    let modes = json!([{ "type": "AllNamespaces", "supported": true }]);
+    let owned = json!([{ "name": "roses.garden.example.com", "kind": "Rose", "version": "v1" }]);
+    let csv = json!({
+        "displayName": "Samovar", "version": "2.3.0", "installModes": modes, "customresourcedefinitions": { "owned": owned },
+        "install": { "strategy": "deployment", "spec": { "deployments": [] } },
+    });
+    let subscription = json!({ "name": "samovar", "channel": "stable", "source": "market", "sourceNamespace": "olm" });
+    let installed = json!({ "installedCSV": "samovar.v2.3.0", "currentCSV": "samovar.v2.3.0", "state": "AtLatestKnown", "lastUpdated": "2026-01-01T00:00:00Z" });
+    for object in [
+        olm("OperatorGroup", "all", json!({}), json!({ "lastUpdated": "2026-01-01T00:00:00Z", "namespaces": [""] })),
+        olm("Subscription", "rose", subscription, installed),
+        olm(
+            "ClusterServiceVersion",
+            "samovar.v2.3.0",
+            csv,
+            json!({ "phase": "Succeeded", "reason": "InstallSucceeded" }),
+        ),
+    ] {
+        simulation.restore(object).unwrap();
+    }
+    let api = SimApi::start(simulation).unwrap();
+    let cluster = || ClusterFlags { kubeconfig: Some(api.kubeconfig()), ..ClusterFlags::default() };
+    let (namespace, name) = (Some("default".to_owned()), "rose".to_owned());
+    let waiting = operator_wait::Options {
+        cluster: cluster(),
+        namespace: namespace.clone(),
+        name: name.clone(),
+        condition: operator_wait::Condition::Installed,
+        timeout: None,
+        output: Output::Json,
+    };
+    let removal = uninstall::Options {
+        cluster: cluster(),
+        namespace,
+        name,
+        delete_crds: true,
+        delete_operands: true,
+        backup: None,
+        force: false,
+        timeout: None,
+        yes: true,
+        dry_run: DryRun::Client,
+        output: Output::Json,
+    };
+    let upgrades = upgrade::Options {
+        cluster: cluster(),
+        catalogs: vec![format!("market={}", path(MARKET).display()).parse().unwrap()],
+        namespaces: everywhere(),
+        names: Vec::new(),
+        to: None,
+        path: true,
+        terms: Terms::default(),
+        accept_risks: false,
+        timeout: None,
+        yes: true,
+        dry_run: DryRun::None,
+        output: Output::Json,
+        images: image::Options::of_user(),
+    };
+    let candidates = outdated::Options {
+        source: SourceFlags { cluster: cluster(), catalogs: upgrades.catalogs.clone(), ..SourceFlags::default() },
+        namespaces: everywhere(),
+        terms: Terms::default(),
+        list: json_list(),
+        images: image::Options::of_user(),
+    };
+    vec![
+        answer(|printer| operator_wait::run(&waiting, printer)),
+        answer(|printer| uninstall::run(&removal, printer)),
+        answer(|printer| upgrade::run(&upgrades, printer)),
+        answer(|printer| outdated::run(&candidates, printer)),
+    ]
 }
 
 /// Returns event streams of commands: install-plan wait for a plan that waits for approval, and an audit of its cluster.
@@ -349,7 +439,7 @@ pub(crate) fn answers() -> Vec<Value> {
         "apiVersion": olm_shell::cli::output::API_VERSION, "kind": "Version",
         "clientVersion": Client::this(), "serverVersion": server,
     });
-    vec![
+    let mut all = vec![
         explained(Request::Package("tea-house".to_owned()), &[]),
         explained(Request::Package("samovar".to_owned()), &["rbac.escalates == false && size(csvs) > 7"]),
         explained(Request::Bundle(format!("{}/bundles/tea-house.v1.1.0", market.display())), &[]),
@@ -374,5 +464,7 @@ pub(crate) fn answers() -> Vec<Value> {
         answer(|printer| intersect::run(&intersecting, printer)),
         answer(|printer| build::run(&built, printer)),
         version,
-    ]
+    ];
+    all.extend(operator_documents());
+    all
 }

@@ -5,6 +5,7 @@
 mod describe;
 mod install;
 mod list;
+mod outdated;
 
 use std::path::Path;
 
@@ -30,6 +31,7 @@ fn the_help_tree() {
         &["describe", "--help"],
         &["install", "--help"],
         &["list", "--help"],
+        &["outdated", "--help"],
         &["uninstall", "--help"],
         &["upgrade", "--help"],
         &["wait", "--help"],

@@ -138,6 +138,7 @@ customresourcedefinition.apiextensions.k8s.io/operatorconditions.operators.coreo
 customresourcedefinition.apiextensions.k8s.io/operatorgroups.operators.coreos.com created (dry run)
 customresourcedefinition.apiextensions.k8s.io/operators.operators.coreos.com created (dry run)
 customresourcedefinition.apiextensions.k8s.io/subscriptions.operators.coreos.com created (dry run)
+namespace/olm created (dry run)
 ";
 
 #[test]

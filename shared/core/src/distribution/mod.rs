@@ -170,9 +170,16 @@ pub fn label_value(version: &str) -> String {
 }
 
 impl Release {
-    /// Sorts and labels the objects; only the CustomResourceDefinitions remain with `crds_only`.
+    /// Sorts and labels the objects. With `crds_only` the CustomResourceDefinitions and namespaces remain: controllers that run
+    /// outside of the cluster have their Lease in the namespace of OLM.
     fn finish(&mut self, crds_only: bool) {
-        self.objects.retain(|object| !crds_only || stage(object) == Stage::Definitions);
+        if crds_only {
+            self.objects.retain(|object| stage(object) <= Stage::Namespaces);
+            let is_known = self.stage(Stage::Namespaces).any(|namespace| object::name(namespace) == NAMESPACE);
+            if !is_known {
+                self.objects.push(own::namespace(NAMESPACE));
+            }
+        }
         self.objects.sort_by_key(stage);
         let version = label_value(&self.version);
         for object in &mut self.objects {

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::{CONTROLLERS, Distribution, NAMESPACE, OPERATORS, Release, with_v};
 use crate::api::{crd, kinds};
 
-/// Returns the objects of this project's release. Without an image only the CustomResourceDefinitions.
+/// Returns the objects of this project's release. Without an image only what controllers outside of the cluster need: the
+/// CustomResourceDefinitions, and the namespace of their Lease.
 pub fn own(version: &str, image: Option<&str>) -> Release {
     let mut objects = crd::all();
     if let Some(image) = image {
@@ -17,6 +18,11 @@ pub fn own(version: &str, image: Option<&str>) -> Release {
     let mut release = Release { distribution: Distribution::Own, version, namespace, objects };
     release.finish(image.is_none());
     release
+}
+
+/// Returns the manifest of a namespace.
+pub(super) fn namespace(name: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
 }
 
 /// Returns the namespaces, the account and its permissions, which are those of OLM, and the roles for users.
@@ -33,7 +39,6 @@ fn access() -> Vec<Value> {
     };
     let installed = ["clusterserviceversions", "catalogsources", "installplans", "subscriptions"];
     let viewed: Vec<&str> = installed.into_iter().chain(["operatorgroups"]).collect();
-    let namespace = |name: &str| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
     vec![
         namespace(NAMESPACE),
         namespace(OPERATORS),

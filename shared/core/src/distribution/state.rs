@@ -9,6 +9,7 @@ use crate::api::cluster_service_version::{Csv, Phase};
 use crate::api::conditions::{AVAILABLE, Condition, Conditions};
 use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::object;
+use crate::health::finality::is_permanent;
 use crate::health::workload::{self, Rollout};
 use crate::world::ConnectionState;
 
@@ -94,22 +95,10 @@ fn deployment(object: &Value) -> Health {
     }
 }
 
-/// Reasons of a failed ClusterServiceVersion that OLM does not retry.
-const PERMANENT: [&str; 6] = [
-    "UnsupportedOperatorGroup",
-    "NoOperatorGroup",
-    "TooManyOperatorGroups",
-    "InvalidStrategy",
-    "InvalidInstallModes",
-    "OwnerConflict",
-];
-
 fn csv(csv: Csv<'_>) -> Health {
     match csv.phase() {
         Phase::Succeeded => Health::Healthy,
-        Phase::Failed if PERMANENT.contains(&csv.reason()) => {
-            Health::Failed(format!("{}: {}", csv.reason(), csv.message()))
-        }
+        Phase::Failed if is_permanent(csv.reason()) => Health::Failed(format!("{}: {}", csv.reason(), csv.message())),
         Phase::Failed => Health::Waiting(format!("Failed: {}: {}", csv.reason(), csv.message())),
         _ if csv.phase_text().is_empty() => Health::Waiting("no controller has processed it".to_owned()),
         _ => Health::Waiting(format!("{}: {}", csv.phase_text(), csv.message())),

@@ -7,9 +7,12 @@
 //!   ClusterServiceVersion ────┘
 //! ```
 //!
+//! [`finality`] decides when a state cannot end without a user's action.
+//!
 //! A ClusterServiceVersion without a Subscription is an operator, too: it is not updated. Copies are not operators.
 //! `workload` judges Deployments and Pods.
 
+pub mod finality;
 #[cfg(test)]
 mod tests;
 pub mod workload;

@@ -24,7 +24,7 @@ pub fn plan(world: &Reader<'_>, key: &Key) -> Plan {
 }
 
 /// Returns the name of an Operator: `PACKAGE.NAMESPACE`, truncated to the limit of a label's key.
-pub(super) fn component(package: &str, namespace: &str) -> String {
+pub fn component(package: &str, namespace: &str) -> String {
     const MAX: usize = 63;
     let whole = format!("{package}.{namespace}");
     whole[..whole.floor_char_boundary(MAX)].trim_end_matches(['.', '_', '-']).to_owned()

@@ -13,7 +13,7 @@ mod tests;
 
 use serde_json::{Map, Value, json};
 
-pub use self::adoption::plan as plan_adoption;
+pub use self::adoption::{component, plan as plan_adoption};
 use crate::api::cluster_service_version::is_copy;
 use crate::api::conditions::Conditions;
 use crate::api::labels::COMPONENT as LABEL;

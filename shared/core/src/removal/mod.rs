@@ -9,6 +9,7 @@
 //! *Guarantees*: a CustomResourceDefinition that the operator only requires is never deleted, nor one that another operator
 //! owns or requires. What could not be read counts as needed.
 
+mod record;
 #[cfg(test)]
 mod tests;
 
@@ -16,12 +17,14 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+pub use self::record::{ANNOTATION as RECORD, Record};
 use crate::api::cluster_service_version::Csv;
 use crate::api::object::{self, ObjectRef};
 use crate::api::subscription::Subscription;
 use crate::api::{kinds, labels};
 use crate::listing::listed;
 use crate::membership;
+use crate::operator;
 use crate::operatorgroup::create_delete::Origin;
 use crate::operatorgroup::intersection;
 use crate::world::{Reader, kind};
@@ -76,12 +79,34 @@ pub struct Removal {
     pub dependencies: Vec<String>,
     /// The OperatorGroup, if kubectl-olm compiled it and it has no other members.
     pub group: Option<ObjectRef>,
+    /// The record of an earlier removal that was interrupted.
+    pub interrupted: Option<Record>,
 }
 
 impl Removal {
-    /// Returns whether nothing of the operator exists.
+    /// Returns whether nothing is left to do.
     pub fn is_empty(&self) -> bool {
-        self.subscription.is_none() && self.csvs.is_empty() && self.crds.is_empty()
+        let is_done = |crd: &OwnedCrd| crd.kept.is_some() && !crd.loses_conversion;
+        self.subscription.is_none()
+            && self.csvs.is_empty()
+            && self.crds.iter().all(is_done)
+            && self.interrupted.is_none()
+    }
+
+    /// Returns the name of the Operator object; `None` if the package is unknown.
+    pub fn operator(&self) -> Option<String> {
+        (!self.package.is_empty()).then(|| operator::component(&self.package, &self.namespace))
+    }
+
+    /// Returns the record of this removal, made by the command for an operator of that name.
+    pub fn record(&self, name: &str) -> Record {
+        let mut record = self.interrupted.clone().unwrap_or_default();
+        record.namespace.clone_from(&self.namespace);
+        record.package.clone_from(&self.package);
+        record.names.insert(name.to_owned());
+        record.names.extend(self.subscription.iter().map(|subscription| subscription.name.clone()));
+        record.csvs.extend(self.csvs.iter().chain(&self.replaced).map(|csv| csv.name.clone()));
+        record
     }
 }
 
@@ -89,8 +114,13 @@ impl Removal {
 pub fn plan(world: &Reader<'_>, request: Request<'_>) -> Removal {
     let Request { namespace, name, .. } = request;
     let subscription = subscription(world, namespace, name);
-    let package = subscription.map(|json| Subscription::new(json).package().to_owned()).unwrap_or_default();
-    let csvs = own_csvs(world, request, subscription, &package);
+    let interrupted = record::find(world, namespace, name);
+    let recorded = interrupted.as_ref().map(|record| record.package.clone());
+    let package = subscription.map(|json| Subscription::new(json).package().to_owned()).or(recorded);
+    let package = package.unwrap_or_default();
+    let csvs = own_csvs(world, request, subscription, &package, interrupted.as_ref());
+    // The label of its components outlives the Subscription.
+    let package = if package.is_empty() { labelled_package(&csvs, namespace) } else { package };
     let names: BTreeSet<&str> = csvs.iter().map(|csv| csv.name()).collect();
     let is_own = |csv: &Csv<'_>| csv.namespace() == namespace && names.contains(csv.name());
     let all = world.all(&kind::CLUSTER_SERVICE_VERSION).map(|object| Csv::new(object.json()));
@@ -116,13 +146,14 @@ pub fn plan(world: &Reader<'_>, request: Request<'_>) -> Removal {
         namespace: namespace.to_owned(),
         dependents: dependents.collect(),
         dependencies: dependencies(world, namespace, &csvs, &others, &watched),
-        group: group(world, namespace, &names),
+        group: group(world, namespace, &names, subscription.map(object::name)),
         crds: owned.into_iter().map(|name| crd(world, name, &others, request)).collect(),
         api_services: api_services.difference(&others_serve).cloned().collect(),
         subscription: subscription.map(ObjectRef::from_object),
         csvs: csvs.iter().map(|csv| ObjectRef::from_object(csv.json)).collect(),
-        replaced: replaced(namespace, &csvs, &names),
+        replaced: replaced(namespace, &csvs, &names, interrupted.as_ref()),
         package,
+        interrupted,
     }
 }
 
@@ -156,6 +187,7 @@ fn own_csvs<'w>(
     request: Request<'_>,
     subscription: Option<&'w Value>,
     package: &str,
+    interrupted: Option<&Record>,
 ) -> Vec<Csv<'w>> {
     let Request { namespace, name, .. } = request;
     let all = world.in_namespace(&kind::CLUSTER_SERVICE_VERSION, namespace).map(|object| Csv::new(object.json()));
@@ -171,6 +203,7 @@ fn own_csvs<'w>(
         of_others.map(Subscription::new).flat_map(|other| [other.installed_csv(), other.current_csv()]).collect();
     let key = component(if package.is_empty() { name } else { package }, namespace);
     names.extend(all.iter().filter(|csv| object::label(csv.json, &key).is_some()).map(|csv| csv.name()));
+    names.extend(all.iter().map(|csv| csv.name()).filter(|csv| interrupted.is_some_and(|r| r.csvs.contains(*csv))));
     names.remove("");
     // Those that it replaces, until they are deleted.
     loop {
@@ -186,21 +219,35 @@ fn own_csvs<'w>(
     all.into_iter().filter(is_own).collect()
 }
 
-/// Returns the replaced ClusterServiceVersions that no longer exist.
-fn replaced(namespace: &str, csvs: &[Csv<'_>], names: &BTreeSet<&str>) -> Vec<ObjectRef> {
-    let names = csvs.iter().map(|csv| csv.replaces()).filter(|name| !name.is_empty() && !names.contains(name));
+/// Returns the ClusterServiceVersions that no longer exist: replaced ones, and those that an interrupted removal has deleted.
+fn replaced(namespace: &str, csvs: &[Csv<'_>], names: &BTreeSet<&str>, interrupted: Option<&Record>) -> Vec<ObjectRef> {
+    let recorded = interrupted.iter().flat_map(|record| record.csvs.iter().map(String::as_str));
+    let known: BTreeSet<&str> = csvs.iter().map(|csv| csv.replaces()).chain(recorded).collect();
+    let names = known.into_iter().filter(|name| !name.is_empty() && !names.contains(name));
     names.map(|name| kinds::CLUSTER_SERVICE_VERSION.object(namespace, name)).collect()
 }
 
 /// Returns the key of the label that marks the components of an operator (olm-behaviour/processes.md#labels).
 fn component(package: &str, namespace: &str) -> String {
-    format!("{}{package}.{namespace}", labels::COMPONENT)
+    format!("{}{}", labels::COMPONENT, operator::component(package, namespace))
+}
+
+/// Returns the package in the labels of the ClusterServiceVersions; empty if they have none, or differ.
+fn labelled_package(csvs: &[Csv<'_>], namespace: &str) -> String {
+    let keys = csvs.iter().flat_map(|csv| object::entries(csv.json, &["metadata", "labels"])).map(|(key, _)| key);
+    let packages: BTreeSet<&str> = keys
+        .filter_map(|key| key.strip_prefix(labels::COMPONENT)?.strip_suffix(namespace)?.strip_suffix('.'))
+        .collect();
+    match packages.first() {
+        Some(package) if packages.len() == 1 => (*package).to_owned(),
+        _ => String::new(),
+    }
 }
 
 /// Returns the names of the CustomResourceDefinitions that the operator owns. Without a ClusterServiceVersion they are those
-/// with the label of the package that no ClusterServiceVersion owns: an earlier removal left them.
+/// with the label of the package: an earlier removal left them.
 fn owned_crds(world: &Reader<'_>, csvs: &[Csv<'_>], request: Request<'_>, package: &str) -> BTreeSet<String> {
-    if !csvs.is_empty() || !request.delete_crds {
+    if !csvs.is_empty() {
         return csvs.iter().flat_map(|csv| csv.owned_crd_names()).map(str::to_owned).collect();
     }
     let key = component(if package.is_empty() { request.name } else { package }, request.namespace);
@@ -273,10 +320,14 @@ fn dependencies(
     all.filter(generated).filter(is_unneeded).map(|subscription| subscription.name().to_owned()).collect()
 }
 
-/// Returns the OperatorGroup if kubectl-olm compiled it, and only these ClusterServiceVersions are in its namespace.
-fn group(world: &Reader<'_>, namespace: &str, names: &BTreeSet<&str>) -> Option<ObjectRef> {
+/// Returns the OperatorGroup if kubectl-olm compiled it, and only these ClusterServiceVersions and this Subscription are in its
+/// namespace.
+fn group(world: &Reader<'_>, namespace: &str, names: &BTreeSet<&str>, subscription: Option<&str>) -> Option<ObjectRef> {
     let [group] = membership::groups(world, namespace)[..] else { return None };
     let mut csvs = world.in_namespace(&kind::CLUSTER_SERVICE_VERSION, namespace).map(|object| Csv::new(object.json()));
     let is_used = csvs.any(|csv| !csv.is_copy() && !names.contains(csv.name()));
+    // The others may have no ClusterServiceVersion yet.
+    let mut others = world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|object| object::name(object.json()));
+    let is_used = is_used || others.any(|other| Some(other) != subscription);
     (Origin::from_group(group.json) == Origin::Ours && !is_used).then(|| ObjectRef::from_object(group.json))
 }

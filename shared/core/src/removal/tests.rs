@@ -129,6 +129,51 @@ fn an_operator_is_found_by_subscription_package_csv_and_label() {
 }
 
 #[test]
+fn an_interrupted_removal_is_found_by_its_record() {
+    let mut labelled = crd("roses", Some("garden"));
+    labelled["metadata"]["labels"] = json!({ "operators.coreos.com/rose.garden": "" });
+    let begun = removal(
+        &world([
+            subscription("my-rose", "rose", "rose.v2"),
+            csv("garden", "rose.v2", &["roses"], &[]),
+            labelled.clone(),
+        ]),
+        "my-rose",
+        false,
+        true,
+    );
+    assert_eq!(begun.operator().as_deref(), Some("rose.garden"));
+    let record = begun.record("my-rose");
+    let operator = |record: &super::Record| {
+        json!({
+            "apiVersion": "operators.coreos.com/v1", "kind": "Operator",
+            "metadata": { "name": "rose.garden", "annotations": { super::RECORD: serde_json::to_string(record).unwrap() } },
+        })
+    };
+    // Subscription and ClusterServiceVersion are deleted.
+    let rest = world([operator(&record), labelled.clone()]);
+    for name in ["my-rose", "rose", "rose.v2"] {
+        let removal = removal(&rest, name, false, true);
+        assert!(!removal.is_empty(), "{name}");
+        assert_eq!(removal.replaced.iter().map(|csv| csv.name.as_str()).collect::<Vec<_>>(), ["rose.v2"], "{name}");
+        assert!(removal.crds[0].loses_conversion, "{name}");
+        assert_eq!(removal.record(name).csvs, record.csvs, "{name}");
+    }
+    assert!(removal(&rest, "tulip", false, true).is_empty());
+    // Without a record, a conversion that fails is still found by the label.
+    assert!(!removal(&world([labelled]), "rose", false, true).is_empty());
+    // Only the ClusterServiceVersion is left: others of the namespace do not belong to it.
+    let rest = world([operator(&record), csv("garden", "rose.v2", &["roses"], &[]), csv("garden", "ivy.v1", &[], &[])]);
+    let found = removal(&rest, "my-rose", false, true);
+    assert_eq!(found.csvs.iter().map(|csv| csv.name.as_str()).collect::<Vec<_>>(), ["rose.v2"]);
+    assert_eq!(found.replaced, []);
+    // A record that another program wrote is ignored.
+    let mut broken = operator(&record);
+    broken["metadata"]["annotations"][super::RECORD] = "{".into();
+    assert!(removal(&world([broken]), "my-rose", false, true).is_empty());
+}
+
+#[test]
 fn dependencies_conversion_webhooks_and_the_group_are_found() {
     let mut group = json!({
         "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
@@ -154,6 +199,9 @@ fn dependencies_conversion_webhooks_and_the_group_are_found() {
         removal(&world(all.chain([group.clone()])), "rose", false, true).group.map(|group| group.name)
     };
     assert_eq!(alone(&group), Some("rose".to_owned()));
+    let waits = objects().into_iter().filter(|object| object["metadata"]["name"] != "soil.v1");
+    let waits = removal(&world(waits.chain([group.clone()])), "rose", false, true);
+    assert_eq!(waits.group, None, "another Subscription waits for its ClusterServiceVersion");
     group["metadata"]["labels"] = json!({});
     assert_eq!(alone(&group), None, "users manage it");
 }

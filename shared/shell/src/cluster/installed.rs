@@ -12,7 +12,7 @@ use super::lease;
 use super::request_error::{Place, RequestError};
 
 /// The label selector of the Deployments of upstream OLM, in any namespace.
-const UPSTREAM: &str = "app in (olm-operator,catalog-operator)";
+pub(crate) const UPSTREAM: &str = "app in (olm-operator,catalog-operator)";
 
 /// A Lease of `kubectl olm run`, and its holder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

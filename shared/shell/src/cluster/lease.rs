@@ -340,7 +340,7 @@ impl Lease {
             let (why, hint) = match &denied {
                 Denied::Held(record) => (format!("{} holds the Lease", describe(record)), None),
                 Denied::Refused(refusal) => {
-                    let hint = refusal.is_not_found().then(|| self.namespace_hint());
+                    let hint = refusal.is_not_found().then(namespace_hint);
                     (format!("cannot acquire or renew the Lease: {}", refusal.message), hint)
                 }
             };
@@ -352,14 +352,6 @@ impl Lease {
             }
             logged = Some(message);
         }
-    }
-
-    /// Returns the hint for the case that the namespace of the Lease does not exist.
-    pub fn namespace_hint(&self) -> String {
-        format!(
-            "kubectl create namespace {NAMESPACE}: it contains the Lease, regardless of --namespace; --no-lease runs without it, if no \
-             other process writes to the cluster"
-        )
     }
 
     /// Releases the Lease so that other processes need not wait. A write without a response may still take effect: then other processes
@@ -400,6 +392,14 @@ impl Lease {
             );
         }
     }
+}
+
+/// Returns the hint for the case that the namespace of the Lease does not exist.
+pub fn namespace_hint() -> String {
+    format!(
+        "kubectl create namespace {NAMESPACE}: it contains the Lease, regardless of --namespace; --no-lease runs without it, if no other \
+         process writes to the cluster"
+    )
 }
 
 /// Returns the holder and the time of acquisition for messages.

@@ -50,7 +50,7 @@ pub struct Options {
     pub release: ReleaseFlags,
     /// What may be on the cluster.
     pub mode: Mode,
-    /// Whether to apply only the CRDs.
+    /// Whether to apply only the CRDs and namespaces.
     pub crds_only: bool,
     /// Whether to print only what would be done.
     pub dry_run: DryRun,

@@ -132,11 +132,13 @@ const WITHOUT_CONTROLLERS: [(&str, &str); 2] =
     [("run", "Run the controllers on this machine"), ("status", "Show the state of each object")];
 const WITHOUT_OPERATORS: [(&str, &str); 3] = [
     ("catalog list", "List the packages that can be installed"),
-    ("install-plan explain --package NAME", "Show what an installation would do"),
+    ("operator install PACKAGE", "Show what an installation would do, and install after a prompt"),
     ("status", "Show the state of OLM and of its catalogs"),
 ];
-const WITH_OPERATORS: [(&str, &str); 2] = [
+const WITH_OPERATORS: [(&str, &str); 4] = [
     ("operator list -A", "List operators and their versions"),
+    ("operator outdated -A", "List which of them can be upgraded, and which upgrades are safe"),
+    ("operator upgrade NAME -n NAMESPACE", "Upgrade one, after a prompt for each step"),
     ("status", "Show the state of OLM and of its catalogs"),
 ];
 const BLOCKED: [(&str, &str); 2] = [

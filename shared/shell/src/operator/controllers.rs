@@ -1,14 +1,22 @@
-//! Whether controllers of OLM are running on a cluster.
+//! Whether controllers of OLM are running on a cluster: without them nothing that is created takes effect.
 
 use jiff::Timestamp;
 use olm_core::api::kinds;
 use olm_core::distribution::installation::are_running;
 
+use crate::cli::Printer;
 use crate::cluster::api::{Api, ListQuery, Resource};
+use crate::cluster::installed::UPSTREAM;
 use crate::cluster::lease;
 
-/// The label selector of the Deployments of upstream OLM, in any namespace.
-const UPSTREAM: &str = "app in (olm-operator,catalog-operator)";
+/// Warns if no controllers are running. If that cannot be read there is no warning.
+pub(super) async fn warn_if_none(api: &Api, printer: &mut Printer) {
+    if running(api).await == Some(false) {
+        printer.warn("no controllers of OLM run on this cluster: nothing is installed until they do");
+        printer
+            .talk("hint: kubectl olm run runs them on this machine; kubectl olm install installs OLM in the cluster");
+    }
+}
 
 /// Returns whether controllers are running; `None` if that cannot be read.
 pub(super) async fn running(api: &Api) -> Option<bool> {

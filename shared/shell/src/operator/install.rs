@@ -24,6 +24,7 @@ use olm_core::subscription::selection::{self, Request, Selection};
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
+use super::controllers;
 use super::group::{self, RequestedMode};
 use super::settle::{self, Target};
 use super::subscription_config;
@@ -37,7 +38,7 @@ use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::Api;
 use crate::cluster::request_error::RequestError;
 use crate::image;
-use crate::installplan::explain::{self, summary};
+use crate::installplan::explain::{self, overview};
 use crate::installplan::policy::{Refusal, Terms};
 use crate::observe::{ClusterState, ReadScope};
 use crate::operatorgroup::create::is_absent;
@@ -88,8 +89,8 @@ pub struct Options {
     pub catalog: Option<CatalogSelection>,
     /// The channel; `None` for the default channel.
     pub channel: Option<String>,
-    /// How later upgrades are approved.
-    pub approval: Approval,
+    /// How later upgrades are approved; `None` for manually, or as an existing Subscription defines it.
+    pub approval: Option<Approval>,
     /// Whether exactly the selected version is installed and kept.
     pub pin: bool,
     /// The namespace; `None` for that of the context.
@@ -177,15 +178,18 @@ async fn install(options: &Options, printer: &mut Printer) -> Result<Outcome, Cl
     }
     let Some(explanation) = explained(options, &mut state, &installation, printer).await? else {
         // The Subscription exists, and nothing waits for approval.
-        return finish(options, &state, &installation, Vec::new(), None, printer).await;
+        return Box::pin(finish(options, &state, &installation, Vec::new(), None, printer)).await;
     };
     printer.talk(format_args!("Install {} in namespace {}:", installation.csv, installation.namespace));
-    summary(&explanation).lines().for_each(|line| printer.talk(format_args!("  {line}")));
+    overview(&explanation).lines().for_each(|line| printer.talk(format_args!("  {line}")));
     if let Some(Refusal { why, hint }) = terms.refusal_in_advance(&explanation)? {
         let error = CliError::new(ErrorKind::Api, format!("nothing was installed: {why}"));
         return Err(if hint.is_empty() { error } else { error.hint(hint) });
     }
     if options.dry_run == DryRun::None {
+        if let Some(api) = state.api() {
+            controllers::warn_if_none(api, printer).await;
+        }
         let question = format!("Install {} in namespace {}?", installation.csv, installation.namespace);
         if !confirm(printer, &question, options.yes)? {
             printer.talk("Nothing was installed");
@@ -193,7 +197,7 @@ async fn install(options: &Options, printer: &mut Printer) -> Result<Outcome, Cl
         }
     }
     let created = create(options, &state, &installation.new, printer).await?;
-    finish(options, &state, &installation, created, Some(&explanation.hash), printer).await
+    Box::pin(finish(options, &state, &installation, created, Some(&explanation.hash), printer)).await
 }
 
 /// Selects the bundle and the namespace, and prepares the objects that are missing.
@@ -245,7 +249,7 @@ async fn prepare(
         return Ok(installation);
     }
     if let Some(existing) = existing(state, &namespace, &package)? {
-        is_as_requested(options, existing, &selected, catalog.is_some())?;
+        is_as_requested(options, existing, &selected, catalog.is_some(), config.as_ref())?;
         object::name(existing).clone_into(&mut installation.subscription);
         let existing = Subscription::new(existing);
         // An upgrade that waits for approval is not part of the installation.
@@ -353,12 +357,13 @@ fn is_as_requested(
     existing: &Value,
     selected: &Selection<'_>,
     is_catalog_given: bool,
+    config: Option<&Value>,
 ) -> Result<(), CliError> {
     let subscription = Subscription::new(existing);
     let (namespace, name) = (object::namespace(existing), object::name(existing));
     let differs = |what: fmt::Arguments<'_>| {
         let error = CliError::new(ErrorKind::Api, format!("Subscription {namespace}/{name} exists, with {what}"));
-        Err(error.hint(format!("kubectl olm operator upgrade {name} -n {namespace} upgrades it; kubectl edit subscription {name} -n {namespace} changes channel or catalog")))
+        Err(error.hint(format!("kubectl olm operator upgrade {name} -n {namespace} upgrades it; kubectl edit subscription {name} -n {namespace} changes its spec")))
     };
     let catalog = (subscription.source_namespace(), subscription.source());
     if is_catalog_given && catalog != (selected.catalog.0.as_str(), selected.catalog.1.as_str()) {
@@ -367,6 +372,22 @@ fn is_as_requested(
     let is_default = subscription.channel().is_empty() && selected.channel.name == selected.package.default_channel;
     if options.channel.is_some() && subscription.channel() != selected.channel.name && !is_default {
         return differs(format_args!("channel {:?}", subscription.channel()));
+    }
+    let approval = match subscription.approval_text() {
+        "" => "Automatic",
+        text => text,
+    };
+    let manual = options.pin.then_some(Approval::Manual);
+    if let Some(wanted) = options.approval.or(manual).filter(|wanted| json!(wanted) != approval) {
+        return differs(format_args!("approval {approval}, not {}", json!(wanted).as_str().unwrap_or_default()));
+    }
+    let starting = object::text(existing, &["spec", "startingCSV"]);
+    if options.pin && starting != selected.entry.name {
+        let has = if starting.is_empty() { "no startingCSV" } else { starting };
+        return differs(format_args!("{has}, so it is not pinned to {}", selected.entry.name));
+    }
+    if config.is_some_and(|config| object::at(existing, &["spec", "config"]) != config) {
+        return differs(format_args!("another spec.config"));
     }
     let installed = subscription.installed_csv();
     if options.package.contains('@') && !installed.is_empty() && installed != selected.entry.name {
@@ -383,7 +404,8 @@ fn subscription(
     has_range: bool,
     config: Option<Value>,
 ) -> Value {
-    let approval = if options.pin { Approval::Manual } else { options.approval };
+    let chosen = options.approval.filter(|_| !options.pin);
+    let approval = chosen.unwrap_or(Approval::Manual);
     let mut spec = json!({
         "name": selected.package.name,
         "channel": selected.channel.name,
@@ -499,6 +521,7 @@ async fn finish(
             namespace,
             name: subscription,
             csv: Some(csv),
+            is_checked: hash.is_some(),
             terms: &options.terms,
             images: &options.images,
             wait: options.wait,

@@ -6,14 +6,18 @@
 //!                                                             --> controllers    whether any are running
 //!                             install    subscribes to a package  --> group, subscription_config    objects to create
 //!                                |                                --> settle    approves the plan, waits for Succeeded
-//!                             upgrade    approves the plans of an upgrade one after the other --> settle
-//!                             uninstall  removes an operator  --> operands    custom resources and their backup
-//!                                                            --> deletion    deletes objects, and waits until they are gone
+//!                             upgrade    approves the plans of an upgrade one after the other --> path, settle
+//!                             outdated   lists what can be upgraded --> path
+//!                             uninstall  removes an operator  --> operands, backup    custom resources and their backup
+//!                                                            --> steps --> deletion   deletes objects, and waits for that
+//!                                                            --> left    proves that nothing is left
 //!                             wait       waits for a condition
 //!                             lookup     finds operators in the state of a cluster
-//!                             watch      follows operators until a condition holds
+//!                             awaiting   waits until a condition holds or no longer can --> watch, controllers
 //! ```
 
+mod awaiting;
+mod backup;
 mod cause;
 mod controllers;
 mod deletion;
@@ -21,10 +25,14 @@ pub mod describe;
 mod description;
 mod group;
 pub mod install;
+mod left;
 pub mod list;
 mod lookup;
 mod operands;
+pub mod outdated;
+mod path;
 mod settle;
+mod steps;
 mod subscription_config;
 pub mod uninstall;
 pub mod upgrade;

@@ -6,7 +6,7 @@ use olm_core::api::cluster_service_version::Phase;
 use olm_core::health::Operator;
 use olm_core::plan::Reason;
 
-use super::watch::{Judgement, OperatorWatch, Progress, terminal, until};
+use super::awaiting::{Follower, Judgement};
 use crate::cli::CliError;
 use crate::cli::Printer;
 use crate::cli::flags::{ClusterFlags, DryRun, NamespaceFlags};
@@ -23,6 +23,8 @@ pub(super) struct Target<'t> {
     pub(super) name: &'t str,
     /// The ClusterServiceVersion that has to run; `None` for any.
     pub(super) csv: Option<&'t str>,
+    /// Whether it was checked that controllers run.
+    pub(super) is_checked: bool,
     pub(super) terms: &'t Terms,
     pub(super) images: &'t image::Options,
     /// Whether to wait until the operator runs, or only until its plan is approved.
@@ -47,16 +49,14 @@ pub(super) async fn settle(
     hash: &str,
     printer: &mut Printer,
 ) -> Result<Option<Operator>, CliError> {
-    let mut watch = OperatorWatch::new(api, target.namespace);
-    let mut progress = Progress::default();
+    let follower = Follower::new(api, target.namespace, target.name);
+    let mut follower = if target.is_checked { follower.with_controllers() } else { follower };
     let mut approved: Option<String> = None;
     loop {
-        let judge = |watch: &OperatorWatch, printer: &mut Printer| {
-            let operator = watch.operator(target.name);
-            progress.report(target.name, operator.as_ref(), printer);
+        let judge = |operator: Option<Operator>| {
             operator.map_or(Judgement::NotYet, |operator| judge(operator, target, approved.as_deref()))
         };
-        match until(&mut watch, target.timeout, target.name, "installed", printer, judge).await? {
+        match follower.until(target.timeout, "installed", printer, judge).await? {
             Next::Done(operator) => return Ok(Some(*operator)),
             Next::Approve(plan) => {
                 if !approve_explained(&options(target, &plan), hash, printer).await? {
@@ -64,7 +64,7 @@ pub(super) async fn settle(
                     return Ok(None);
                 }
                 if !target.wait {
-                    return Ok(watch.operator(target.name));
+                    return Ok(follower.operator());
                 }
                 approved = Some(plan);
             }
@@ -91,7 +91,7 @@ fn judge(operator: Operator, target: Target<'_>, approved: Option<&str>) -> Judg
     if !target.wait && operator.installed.is_some() {
         return Judgement::Reached(Next::Done(Box::new(operator)));
     }
-    terminal(&operator).map_or(Judgement::NotYet, Judgement::Never)
+    Judgement::UnlessFinal
 }
 
 fn options(target: Target<'_>, plan: &str) -> approve::Options {

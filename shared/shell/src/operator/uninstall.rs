@@ -16,10 +16,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use olm_core::api::cluster_service_version::{Csv, FINALIZER, Phase};
-use olm_core::api::kinds::{self, Kind};
-use olm_core::api::labels;
-use olm_core::api::object::{self, ObjectRef};
+use olm_core::api::kinds;
+use olm_core::api::object::ObjectRef;
 use olm_core::listing::listed;
 use olm_core::membership;
 use olm_core::operatorgroup::intersection;
@@ -27,36 +25,20 @@ use olm_core::removal::{self, OwnedCrd, Removal, Request};
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
-use super::deletion::{Remaining, delete, described, gone, refused};
+use super::backup;
+use super::left::left;
 use super::lookup;
 use super::operands::{self, Operands};
+use super::steps::Steps;
 use crate::blocking::block_on;
 use crate::cli::flags::{ClusterFlags, DryRun, NamespaceFlags, SourceFlags};
 use crate::cli::name::bare;
+use crate::cli::output::{API_VERSION, Output};
 use crate::cli::prompt::confirm;
+use crate::cli::table::Table;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
-use crate::cluster::api::{Api, ListQuery, Page, Resource};
+use crate::cluster::api::{ListQuery, Resource};
 use crate::observe::{ClusterState, ReadFailure, ReadScope};
-
-/// How long a controller may take to process the deletion of a ClusterServiceVersion. OLM takes a second; after this time, none
-/// runs.
-const GRACE: Duration = Duration::from_secs(15);
-
-/// How long custom resources may take whose operator does not run, and the garbage collector for what the operator owns.
-const SETTLES: Duration = Duration::from_mins(1);
-
-/// The kinds of objects that OLM creates for a ClusterServiceVersion, and labels with their owner.
-const OWNED: [Kind; 9] = [
-    kinds::MUTATING_WEBHOOK_CONFIGURATION,
-    kinds::VALIDATING_WEBHOOK_CONFIGURATION,
-    kinds::API_SERVICE,
-    kinds::CLUSTER_ROLE_BINDING,
-    kinds::CLUSTER_ROLE,
-    kinds::DEPLOYMENT,
-    kinds::ROLE_BINDING,
-    kinds::ROLE,
-    kinds::SERVICE,
-];
 
 /// What to remove, and how.
 #[derive(Clone, Debug)]
@@ -81,6 +63,8 @@ pub struct Options {
     pub yes: bool,
     /// Whether to print only what would be done.
     pub dry_run: DryRun,
+    /// The output format.
+    pub output: Output,
 }
 
 /// Removes an operator. The outcome is negative if the user declines, or something is left.
@@ -99,6 +83,7 @@ async fn uninstall(options: &Options, printer: &mut Printer) -> Result<Outcome, 
     let namespace = state.namespace.clone().unwrap_or_default();
     lookup::operators(&state)?;
     state.read_kind(&kind::CLUSTER_SERVICE_VERSION, "").await;
+    read_operators(&mut state).await;
     let hides = |failure: &ReadFailure| {
         failure.is_of("clusterserviceversions") || failure.is_unreadable_of("clusterserviceversions")
     };
@@ -127,31 +112,110 @@ async fn uninstall(options: &Options, printer: &mut Printer) -> Result<Outcome, 
         )
         .hint("uninstall these first, or pass --force"));
     }
+    let mut result = Removed { options, name: &name, removal: &removal, operands: &operands, left: Vec::new() };
     if options.dry_run != DryRun::None {
-        printer.line(format_args!("operator/{name} uninstalled{}", options.dry_run.note()))?;
-        return Ok(Outcome::Done);
+        return result.print(&planned(&removal, &operands), printer);
     }
     if !confirm(printer, &format!("Uninstall {name} from namespace {namespace}?"), options.yes)? {
         printer.talk("Nothing was deleted");
         return Ok(Outcome::Negative);
     }
     if let Some(folder) = &options.backup {
-        let files = operands::back_up(folder, &operands)?;
+        let files = backup::write(folder, &format!("{namespace}/{name}"), &operands)?;
         printer.talk(format_args!("backed up {files} objects in {}", folder.display()));
     }
-    let step = Step { api: &api, state: &state, removal: &removal };
-    step.delete_subscription(printer).await?;
-    step.delete_operands(&operands, options.timeout, printer).await?;
-    step.delete_csvs(printer).await?;
-    step.delete_definitions(printer).await?;
-    let left = step.left(printer).await?;
-    if left.is_empty() {
-        printer.line(format_args!("operator/{name} uninstalled"))?;
-        return Ok(Outcome::Done);
+    let mut steps = Steps { api: &api, state: &state, removal: &removal, deleted: Vec::new() };
+    steps.record(&name, printer).await?;
+    steps.delete_subscription(printer).await?;
+    steps.delete_operands(&operands, options.timeout, printer).await?;
+    steps.delete_csvs(printer).await?;
+    steps.delete_definitions(printer).await?;
+    result.left = left(&steps, printer).await?;
+    if result.left.is_empty() {
+        steps.forget(printer).await?;
     }
-    let error = CliError::new(ErrorKind::Api, format!("{name} is uninstalled, except for {}", listed(&left)));
-    printer.error(&error.hint("run the command again; kubectl get and describe show what holds these objects"));
-    Ok(Outcome::Negative)
+    result.print(&steps.deleted, printer)
+}
+
+/// Reads the Operator objects: an interrupted removal is recorded in one. They are not required.
+async fn read_operators(state: &mut ClusterState) {
+    let Some(api) = state.api().cloned() else { return };
+    if let Ok(page) = api.list(&ListQuery::all(&Resource::from(&kinds::OPERATOR))).await {
+        for operator in page.objects {
+            state.world.apply(operator);
+        }
+    }
+}
+
+/// Returns the objects that the removal deletes by itself.
+fn planned(removal: &Removal, operands: &[Operands]) -> Vec<ObjectRef> {
+    let Removal { subscription, csvs, crds, group, .. } = removal;
+    let crds = crds.iter().filter(|crd| crd.kept.is_none());
+    let crds = crds.map(|crd| kinds::CUSTOM_RESOURCE_DEFINITION.object("", &crd.name));
+    let operands = operands.iter().flat_map(|operands| &operands.objects).map(ObjectRef::from_object);
+    let mut all: Vec<ObjectRef> = subscription.iter().cloned().chain(operands).chain(csvs.iter().cloned()).collect();
+    all.extend(crds.chain(group.iter().cloned()));
+    all
+}
+
+/// The result of a removal.
+struct Removed<'r> {
+    options: &'r Options,
+    name: &'r str,
+    removal: &'r Removal,
+    operands: &'r [Operands],
+    /// What is left.
+    left: Vec<String>,
+}
+
+impl Removed<'_> {
+    /// Prints the result. The outcome is negative if something is left.
+    fn print(&self, deleted: &[ObjectRef], printer: &mut Printer) -> Result<Outcome, CliError> {
+        let Self { options, name, left, .. } = self;
+        match &options.output {
+            Output::Table | Output::Wide if left.is_empty() => {
+                printer.line(format_args!("operator/{name} uninstalled{}", options.dry_run.note()))?;
+            }
+            Output::Table | Output::Wide => {}
+            Output::Name => printer.line(format_args!("operator/{name}"))?,
+            output => output.object(printer, &self.document(deleted), || Table::new([]))?,
+        }
+        if left.is_empty() {
+            return Ok(Outcome::Done);
+        }
+        let error = CliError::new(ErrorKind::Api, format!("{name} is uninstalled, except for {}", listed(left)));
+        printer.error(&error.hint("run the command again; kubectl get and describe show what holds these objects"));
+        Ok(Outcome::Negative)
+    }
+
+    fn document(&self, deleted: &[ObjectRef]) -> Value {
+        let Self { options, name, removal, operands, left } = self;
+        let reference = |target: &ObjectRef| {
+            let mut reference =
+                json!({ "apiVersion": target.gvk.api_version(), "kind": target.gvk.kind, "name": target.name });
+            if !target.namespace.is_empty() {
+                reference["namespace"] = target.namespace.as_str().into();
+            }
+            reference
+        };
+        let kept = removal.crds.iter().filter_map(|crd| {
+            let of = operands.iter().find(|operands| operands.crd == crd.name);
+            let objects = of.filter(|operands| operands.unread.is_none()).map(|operands| operands.kept);
+            Some(json!({ "name": crd.name, "reason": crd.kept.as_ref()?, "objects": objects }))
+        });
+        let repaired = removal.crds.iter().filter(|crd| crd.loses_conversion).map(|crd| crd.name.as_str());
+        json!({
+            "apiVersion": API_VERSION, "kind": "OperatorRemoval",
+            "namespace": removal.namespace, "name": name, "package": removal.package,
+            "dryRun": options.dry_run != DryRun::None,
+            "deleted": deleted.iter().map(reference).collect::<Vec<_>>(),
+            "retainedDefinitions": kept.collect::<Vec<_>>(),
+            "conversionsSetToNone": repaired.collect::<Vec<_>>(),
+            "dependents": removal.dependents, "dependencies": removal.dependencies,
+            "backup": options.backup.as_ref().map(|folder| folder.display().to_string()),
+            "left": left,
+        })
+    }
 }
 
 /// Returns the namespaces that the operator watches.
@@ -164,6 +228,9 @@ fn targets(world: &Reader<'_>, namespace: &str) -> BTreeSet<String> {
 fn plan(removal: &Removal, operands: &[Operands]) -> Vec<String> {
     let Removal { namespace, subscription, csvs, crds, dependencies, group, .. } = removal;
     let mut lines = vec![format!("In namespace {namespace}:")];
+    if removal.interrupted.is_some() {
+        lines.push("  continue the removal that was interrupted".to_owned());
+    }
     lines.extend(subscription.iter().map(|target| format!("  delete Subscription {}", target.name)));
     let csvs = csvs.iter().map(|csv| {
         format!("  delete ClusterServiceVersion {} with its Deployments, permissions, Services and webhooks", csv.name)
@@ -171,11 +238,18 @@ fn plan(removal: &Removal, operands: &[Operands]) -> Vec<String> {
     lines.extend(csvs);
     let of = |crd: &OwnedCrd| operands.iter().find(|operands| operands.crd == crd.name);
     for crd in crds {
-        let (deleted, kept) = of(crd).map_or((0, 0), |operands| (operands.objects.len(), operands.kept));
+        let deleted = of(crd).map_or(0, |operands| operands.objects.len());
+        let kept = of(crd).map_or_else(
+            || objects(0),
+            |operands| match &operands.unread {
+                Some(why) => format!("objects that cannot be read ({why})"),
+                None => objects(operands.kept),
+            },
+        );
         match &crd.kept {
             None => lines.push(format!("  delete CustomResourceDefinition {} with {}", crd.name, objects(deleted))),
             Some(why) => {
-                lines.push(format!("  keep CustomResourceDefinition {} with {}: {why}", crd.name, objects(kept)));
+                lines.push(format!("  keep CustomResourceDefinition {} with {kept}: {why}", crd.name));
                 if deleted > 0 {
                     lines.push(format!("  delete {} of CustomResourceDefinition {}", objects(deleted), crd.name));
                 }
@@ -197,266 +271,4 @@ fn plan(removal: &Removal, operands: &[Operands]) -> Vec<String> {
 
 fn objects(count: usize) -> String {
     if count == 1 { "1 object".to_owned() } else { format!("{count} objects") }
-}
-
-/// The steps of a removal.
-struct Step<'s> {
-    api: &'s Api,
-    state: &'s ClusterState,
-    removal: &'s Removal,
-}
-
-impl Step<'_> {
-    fn uid(&self, target: &ObjectRef) -> Option<String> {
-        let known = olm_core::world::GroupKind::new(&target.gvk.group, &target.gvk.kind);
-        let json = Reader::new(&self.state.world).json(&known, &target.namespace, &target.name)?;
-        Some(object::uid(json).to_owned()).filter(|uid| !uid.is_empty())
-    }
-
-    async fn delete(&self, target: &ObjectRef, uid: Option<&str>, printer: &mut Printer) -> Result<(), CliError> {
-        if delete(self.api, target, uid).await? {
-            let place = if target.namespace.is_empty() { String::new() } else { format!("{}/", target.namespace) };
-            printer.talk(format_args!("deleted {} {place}{}", target.gvk.kind, target.name));
-        }
-        Ok(())
-    }
-
-    async fn delete_subscription(&self, printer: &mut Printer) -> Result<(), CliError> {
-        let Some(target) = &self.removal.subscription else { return Ok(()) };
-        self.delete(target, self.uid(target).as_deref(), printer).await
-    }
-
-    /// Returns whether the operator runs, so that it processes finalizers of its custom resources.
-    fn is_running(&self) -> bool {
-        let csvs = self.removal.csvs.iter().filter_map(|target| {
-            Reader::new(&self.state.world).json(&kind::CLUSTER_SERVICE_VERSION, &target.namespace, &target.name)
-        });
-        csvs.map(Csv::new).any(|csv| csv.phase() == Phase::Succeeded)
-    }
-
-    /// Deletes custom resources while the operator can process their finalizers.
-    async fn delete_operands(
-        &self,
-        all: &[Operands],
-        timeout: Option<Duration>,
-        printer: &mut Printer,
-    ) -> Result<(), CliError> {
-        for operands in all {
-            for object in &operands.objects {
-                self.delete(&ObjectRef::from_object(object), Some(object::uid(object)), printer).await?;
-            }
-        }
-        let limit = timeout.or_else(|| (!self.is_running()).then_some(SETTLES));
-        for operands in all.iter().filter(|operands| !operands.objects.is_empty()) {
-            let remaining = gone(self.api, operands.query(), &operands.uids(), limit, printer).await?;
-            if !remaining.is_empty() {
-                return Err(hanging(operands, &remaining, self.is_running()));
-            }
-        }
-        Ok(())
-    }
-
-    /// Deletes the ClusterServiceVersions. If no controller processes their finalizer, deletes what it stands for.
-    async fn delete_csvs(&self, printer: &mut Printer) -> Result<(), CliError> {
-        let mut uids = BTreeSet::new();
-        for target in &self.removal.csvs {
-            let uid = self.uid(target);
-            self.delete(target, uid.as_deref(), printer).await?;
-            uids.extend(uid);
-        }
-        let query = ListQuery::all(&Resource::from(&kinds::CLUSTER_SERVICE_VERSION)).within(&self.removal.namespace);
-        let remaining = gone(self.api, query.clone(), &uids, Some(GRACE), printer).await?;
-        for target in &self.removal.csvs {
-            self.delete_owned(target, printer).await?;
-        }
-        if remaining.is_empty() {
-            return Ok(());
-        }
-        printer.talk("no controller processes the deletion: removing OLM's finalizer of the ClusterServiceVersions");
-        for target in &self.removal.csvs {
-            self.release(target, &uids).await?;
-        }
-        let remaining = gone(self.api, query, &uids, Some(GRACE), printer).await?;
-        if remaining.is_empty() {
-            return Ok(());
-        }
-        Err(CliError::new(ErrorKind::Api, format!("not deleted: ClusterServiceVersions {}", described(&remaining)))
-            .hint("the owners of these finalizers have to remove them"))
-    }
-
-    /// Deletes what the garbage collector cannot: cluster-scoped objects, and copies in other namespaces.
-    async fn delete_owned(&self, csv: &ObjectRef, printer: &mut Printer) -> Result<(), CliError> {
-        for kind in OWNED.iter().filter(|kind| !kind.namespaced) {
-            for object in self.owned(kind, csv).await? {
-                self.delete(&ObjectRef::from_object(&object), Some(object::uid(&object)), printer).await?;
-            }
-        }
-        let copies = format!("{}={}", labels::COPIED_FROM, csv.namespace);
-        let query = ListQuery::all(&Resource::from(&kinds::CLUSTER_SERVICE_VERSION)).labelled(&copies);
-        let (copies, _) = self.list(&query).await?;
-        for copy in copies.iter().filter(|copy| object::name(copy) == csv.name) {
-            delete(self.api, &ObjectRef::from_object(copy), Some(object::uid(copy))).await?;
-        }
-        for name in &self.removal.api_services {
-            self.delete_api_service(name, printer).await?;
-        }
-        Ok(())
-    }
-
-    /// Deletes an APIService whose Service is in the namespace of the operator.
-    async fn delete_api_service(&self, name: &str, printer: &mut Printer) -> Result<(), CliError> {
-        let target = kinds::API_SERVICE.object("", name);
-        match self.api.get(&target).await {
-            Ok(Some(object)) if object::text(&object, &["spec", "service", "namespace"]) == self.removal.namespace => {
-                self.delete(&target, Some(object::uid(&object)), printer).await
-            }
-            Ok(_) => Ok(()),
-            Err(refusal) if refusal.is_not_found() => Ok(()),
-            Err(refusal) => Err(refused("get", &target, refusal)),
-        }
-    }
-
-    async fn list(&self, query: &ListQuery) -> Result<(Vec<Value>, String), CliError> {
-        self.api.list(query).await.and_then(Page::readable).map_err(|refusal| {
-            let target =
-                ObjectRef { gvk: query.resource.gvk.clone(), namespace: query.namespace.clone(), name: String::new() };
-            refused("list", &target, refusal)
-        })
-    }
-
-    /// Returns the objects of a kind with the labels of an owner.
-    async fn owned(&self, kind: &Kind, owner: &ObjectRef) -> Result<Vec<Value>, CliError> {
-        let labels = format!(
-            "{}={},{}={},{}={}",
-            labels::OWNER,
-            owner.name,
-            labels::OWNER_NAMESPACE,
-            owner.namespace,
-            labels::OWNER_KIND,
-            owner.gvk.kind
-        );
-        let namespace = if kind.namespaced { owner.namespace.as_str() } else { "" };
-        let query = ListQuery::all(&Resource::from(kind)).within(namespace).labelled(&labels);
-        Ok(self.list(&query).await?.0)
-    }
-
-    /// Removes OLM's finalizer of a ClusterServiceVersion that is being deleted.
-    async fn release(&self, target: &ObjectRef, uids: &BTreeSet<String>) -> Result<(), CliError> {
-        let csv = match self.api.get(target).await {
-            Ok(Some(csv)) if uids.contains(object::uid(&csv)) && object::is_deleting(&csv) => csv,
-            Ok(_) => return Ok(()),
-            Err(refusal) => return Err(refused("get", target, refusal)),
-        };
-        let finalizers = object::list(&csv, &["metadata", "finalizers"]).iter();
-        let others: Vec<&Value> = finalizers.filter(|finalizer| finalizer.as_str() != Some(FINALIZER)).collect();
-        let patch = json!({ "metadata": {
-            "uid": object::uid(&csv), "resourceVersion": object::resource_version(&csv), "finalizers": others,
-        } });
-        match self.api.merge(target, &patch).await {
-            Ok(_) => Ok(()),
-            Err(refusal) if refusal.is_not_found() || refusal.is_conflict() => Ok(()),
-            Err(refusal) => Err(refused("patch", target, refusal)),
-        }
-    }
-
-    /// Deletes CustomResourceDefinitions and the OperatorGroup, and repairs conversions.
-    async fn delete_definitions(&self, printer: &mut Printer) -> Result<(), CliError> {
-        let mut uids = BTreeSet::new();
-        for crd in &self.removal.crds {
-            let target = kinds::CUSTOM_RESOURCE_DEFINITION.object("", &crd.name);
-            if crd.kept.is_none() {
-                let uid = self.uid(&target);
-                self.delete(&target, uid.as_deref(), printer).await?;
-                uids.extend(uid);
-            } else if crd.loses_conversion {
-                let patch = json!({ "spec": { "conversion": { "strategy": "None", "webhook": null } } });
-                match self.api.merge(&target, &patch).await {
-                    Ok(_) => printer.talk(format_args!("set the conversion of {} to None", crd.name)),
-                    Err(refusal) if refusal.is_not_found() => {}
-                    Err(refusal) => return Err(refused("patch", &target, refusal)),
-                }
-            }
-        }
-        if !uids.is_empty() {
-            let query = ListQuery::all(&Resource::from(&kinds::CUSTOM_RESOURCE_DEFINITION));
-            let remaining = gone(self.api, query, &uids, Some(SETTLES), printer).await?;
-            if !remaining.is_empty() {
-                return Err(CliError::new(
-                    ErrorKind::Api,
-                    format!("not deleted: CustomResourceDefinitions {}", described(&remaining)),
-                )
-                .hint("custom resources with finalizers block the deletion; kubectl get lists them"));
-            }
-        }
-        if let Some(group) = &self.removal.group {
-            self.delete(group, self.uid(group).as_deref(), printer).await?;
-            for role in self.owned(&kinds::CLUSTER_ROLE, group).await? {
-                delete(self.api, &ObjectRef::from_object(&role), Some(object::uid(&role))).await?;
-            }
-        }
-        let Removal { package, namespace, crds, .. } = self.removal;
-        if !package.is_empty() && crds.iter().all(|crd| crd.kept.is_none()) {
-            // Nothing is a component of it any more, so that OLM does not create it again.
-            delete(self.api, &kinds::OPERATOR.object("", &format!("{package}.{namespace}")), None).await?;
-        }
-        Ok(())
-    }
-
-    /// Returns what exists of the operator after the removal.
-    async fn left(&self, printer: &mut Printer) -> Result<Vec<String>, CliError> {
-        let mut left = Vec::new();
-        let csvs: Vec<&ObjectRef> = self.removal.csvs.iter().chain(&self.removal.replaced).collect();
-        for kind in &OWNED {
-            let mut owned = Vec::new();
-            if kind.namespaced {
-                // The garbage collector deletes these. Not all of them have labels.
-                let query = ListQuery::all(&Resource::from(kind)).within(&self.removal.namespace);
-                owned.extend(self.list(&query).await?.0.into_iter().filter(|object| is_owned(object, &csvs)));
-            } else {
-                for csv in &csvs {
-                    owned.extend(self.owned(kind, csv).await?);
-                }
-            }
-            if owned.is_empty() {
-                continue;
-            }
-            let uids = owned.iter().map(|object| object::uid(object).to_owned()).collect();
-            let namespace = if kind.namespaced { self.removal.namespace.as_str() } else { "" };
-            let query = ListQuery::all(&Resource::from(kind)).within(namespace);
-            let remaining = gone(self.api, query, &uids, Some(SETTLES), printer).await?;
-            left.extend(remaining.values().map(|(name, _)| format!("{} {name}", kind.kind)));
-        }
-        Ok(left)
-    }
-}
-
-/// Returns whether one of the ClusterServiceVersions owns the object.
-fn is_owned(object: &Value, csvs: &[&ObjectRef]) -> bool {
-    object::list(object, &["metadata", "ownerReferences"]).iter().any(|owner| {
-        object::text(owner, &["kind"]) == kinds::CLUSTER_SERVICE_VERSION.kind
-            && csvs.iter().any(|csv| csv.name == object::text(owner, &["name"]))
-    })
-}
-
-/// Returns the error for custom resources whose finalizers are not removed.
-fn hanging(operands: &Operands, remaining: &Remaining, is_running: bool) -> CliError {
-    let why = if is_running { "the operator has not removed them in time" } else { "the operator does not run" };
-    let first = remaining.values().next().map(|(name, _)| name.as_str()).unwrap_or_default();
-    let (namespace, name) = first.split_once('/').unwrap_or(("", first));
-    let place = if namespace.is_empty() { String::new() } else { format!(" -n {namespace}") };
-    CliError::new(
-        ErrorKind::Api,
-        format!(
-            "objects of {} are not deleted, because finalizers block them and {why}: {}",
-            operands.crd,
-            described(remaining)
-        ),
-    )
-    .hint(
-        "repair the operator, or remove the finalizers if what they stand for is not needed, and run the command again",
-    )
-    .hint(format!(
-        "kubectl patch {} {name}{place} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'",
-        operands.resource.qualified()
-    ))
 }

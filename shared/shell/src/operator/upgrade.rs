@@ -5,31 +5,38 @@
 //!     for each plan:    safe, or agreed to? --> settle: approve, wait for Succeeded --> read again
 //! ```
 //!
-//! *Guarantees*: every plan is explained on the state that its predecessor left. The first operator that is not healthy,
-//! and the first plan that is not safe, end the upgrade. A repeated command continues.
+//! *Guarantees*: every plan is explained on the state that its predecessor left. The first plan that is not safe, or whose
+//! operator is not healthy, ends the upgrade of that operator; the others are still upgraded. A repeated command continues.
 
 use std::time::Duration;
 
-use olm_core::api::subscription::Subscription;
-use olm_core::explain::{Explanation, Subject, VerdictResult};
+use olm_core::explain::{Explanation, VerdictResult};
+use olm_core::health::finality::Patience;
 use olm_core::health::{Health, Operator};
+use olm_core::listing::listed;
 pub use olm_core::version::Range;
-use olm_core::version::{self, Version};
-use olm_core::world::{Reader, kind};
+use serde_json::{Value, json};
+use tokio::time::Instant;
 
+use super::awaiting::{Follower, Judgement, state as state_of};
 use super::lookup::{self, is_named};
+use super::path::{Hop, last_hop, path, version_of};
 use super::settle::{Target, settle};
-use super::watch::state as state_of;
 use crate::blocking::block_on;
 use crate::cli::flags::{ClusterFlags, DryRun, NamespaceFlags, SourceFlags};
 use crate::cli::name::bare;
+use crate::cli::output::{API_VERSION, Output};
 use crate::cli::prompt::confirm;
+use crate::cli::table::Table;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::image;
-use crate::installplan::explain::{self, summary};
+use crate::installplan::explain::summary;
 use crate::installplan::policy::{Refusal, Terms};
 use crate::observe::{ClusterState, ReadScope};
 pub use crate::registry::local::CatalogDirectory;
+
+/// The pause before an operator is read again that is still in progress although a wait for it has ended.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// What to upgrade, and how far.
 #[derive(Clone, Debug)]
@@ -56,6 +63,8 @@ pub struct Options {
     pub yes: bool,
     /// Whether to print only what would be done.
     pub dry_run: DryRun,
+    /// The output format.
+    pub output: Output,
     /// How images are pulled.
     pub images: image::Options,
 }
@@ -69,58 +78,134 @@ pub fn range(text: &str) -> Result<Range, String> {
         .map_err(|error| format!("invalid version range: {error}; write it as in catalogs: >=1.2.0 <2.0.0"))
 }
 
-/// The plans of an upgrade.
-struct Path {
-    explanation: Explanation,
-    /// The versions of the operator after each plan, and all ClusterServiceVersions of the plan.
-    hops: Vec<Hop>,
+/// The upgrade of one operator, so far.
+struct Upgrade {
+    namespace: String,
+    name: String,
+    from: String,
+    /// The versions of the path, without the first.
+    path: Vec<String>,
+    /// The versions that were reached.
+    reached: Vec<String>,
 }
 
-struct Hop {
-    /// The ClusterServiceVersion of the operator itself, with its version; `None` if the plan does not change it.
-    own: Option<(String, Option<Version>)>,
-    csvs: Vec<String>,
+impl Upgrade {
+    /// Returns the data of the result.
+    fn document(&self, options: &Options, ended: &Result<Outcome, CliError>) -> Value {
+        let result = match ended {
+            Err(_) => "Blocked",
+            Ok(Outcome::Negative) => "Declined",
+            Ok(_) if options.path || options.dry_run != DryRun::None && !self.path.is_empty() => "Planned",
+            Ok(_) if self.reached.is_empty() => "UpToDate",
+            Ok(_) => "Upgraded",
+        };
+        let mut document = json!({
+            "namespace": self.namespace, "name": self.name, "from": self.from, "path": self.path,
+            "reached": self.reached, "result": result,
+        });
+        if let Err(error) = ended {
+            document["message"] = error.message.as_str().into();
+            document["hints"] = json!(error.hints);
+        }
+        document
+    }
 }
 
 /// Upgrades the operators. The outcome is negative if the user declines.
 ///
 /// # Errors
-/// An operator does not exist, is not healthy or has no such version, or a plan is not safe or does not succeed.
+/// An operator does not exist, is not healthy or has no such version, or a plan is not safe or does not succeed. The other
+/// operators were upgraded.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     if options.to.is_some() && options.names.len() != 1 {
         return Err(CliError::usage("--to is a range of versions of one operator").hint("specify the operator"));
     }
     block_on(async {
-        let state = read(options, &options.namespaces, printer).await?;
-        let mut targets: Vec<(String, String)> = Vec::new();
-        let operators = lookup::operators(&state)?;
-        for name in &options.names {
-            let name = bare(name, "subscription")?;
-            let found = operators.iter().find(|operator| is_named(operator, name));
-            let found = found.ok_or_else(|| lookup::not_found(name, state.namespace.as_deref()))?;
-            if !found.subscribed {
-                return Err(CliError::new(
-                    ErrorKind::Api,
-                    format!("operator {name} has no Subscription, so no catalog updates it"),
-                )
-                .hint("delete it and install its package: kubectl olm operator install PACKAGE"));
-            }
-            targets.push((found.namespace.clone(), found.name.clone()));
-        }
-        if options.names.is_empty() {
-            let subscribed = operators.iter().filter(|operator| operator.subscribed);
-            targets.extend(subscribed.map(|operator| (operator.namespace.clone(), operator.name.clone())));
-        }
+        let targets = targets(options, printer).await?;
         if targets.is_empty() {
             printer.talk("No operators with a Subscription found");
         }
+        let all = targets.len();
+        let (mut documents, mut errors, mut outcome) = (Vec::new(), Vec::new(), Outcome::Done);
         for (namespace, name) in targets {
-            if Box::pin(upgrade(options, &namespace, &name, printer)).await? == Outcome::Negative {
-                return Ok(Outcome::Negative);
+            let (from, path, reached) = (String::new(), Vec::new(), Vec::new());
+            let mut one = Upgrade { namespace, name, from, path, reached };
+            let ended = Box::pin(upgrade(options, &mut one, printer)).await;
+            documents.push(one.document(options, &ended));
+            match ended {
+                Ok(Outcome::Done) => {}
+                Ok(other) => {
+                    outcome = other;
+                    break;
+                }
+                Err(error) => {
+                    // Without a connection, and after Ctrl-C, the others cannot be upgraded either.
+                    let is_last = matches!(error.kind, ErrorKind::Unreachable | ErrorKind::Closed);
+                    errors.push((one.name, error));
+                    if is_last {
+                        break;
+                    }
+                }
             }
         }
-        Ok(Outcome::Done)
+        print(options, &documents, printer)?;
+        match &errors[..] {
+            [] => Ok(outcome),
+            _ if all == 1 => Err(errors.remove(0).1),
+            _ => {
+                for (_, error) in &errors {
+                    printer.error(error);
+                }
+                let names: Vec<&str> = errors.iter().map(|(name, _)| name.as_str()).collect();
+                let message = format!("{} of {all} operators are not upgraded: {}", names.len(), listed(&names));
+                let kind = errors.last().map_or(ErrorKind::Api, |(_, error)| error.kind);
+                Err(CliError::new(kind, message).hint("run the command again to continue"))
+            }
+        }
     })
+}
+
+/// Returns namespace and name of the operators to upgrade.
+async fn targets(options: &Options, printer: &mut Printer) -> Result<Vec<(String, String)>, CliError> {
+    let state = read(options, &options.namespaces, printer).await?;
+    let operators = lookup::operators(&state)?;
+    let place = |operator: &Operator| (operator.namespace.clone(), operator.name.clone());
+    if options.names.is_empty() {
+        return Ok(operators.iter().filter(|operator| operator.subscribed).map(place).collect());
+    }
+    let mut targets = Vec::new();
+    for name in &options.names {
+        let name = bare(name, "subscription")?;
+        let found = operators.iter().find(|operator| is_named(operator, name));
+        let found = found.ok_or_else(|| lookup::not_found(name, state.namespace.as_deref()))?;
+        if !found.subscribed {
+            return Err(CliError::new(
+                ErrorKind::Api,
+                format!("operator {name} has no Subscription, so no catalog updates it"),
+            )
+            .hint("delete it and install its package: kubectl olm operator install PACKAGE"));
+        }
+        targets.push(place(found));
+    }
+    Ok(targets)
+}
+
+fn is_text(options: &Options) -> bool {
+    matches!(options.output, Output::Table | Output::Wide)
+}
+
+/// Prints the results as data.
+fn print(options: &Options, operators: &[Value], printer: &mut Printer) -> Result<(), CliError> {
+    match &options.output {
+        Output::Table | Output::Wide => Ok(()),
+        Output::Name => operators
+            .iter()
+            .try_for_each(|one| printer.line(format_args!("operator/{}", one["name"].as_str().unwrap_or_default()))),
+        output => {
+            let document = json!({ "apiVersion": API_VERSION, "kind": "OperatorUpgrade", "operators": operators });
+            output.object(printer, &document, || Table::new([]))
+        }
+    }
 }
 
 async fn read(options: &Options, namespaces: &NamespaceFlags, printer: &mut Printer) -> Result<ClusterState, CliError> {
@@ -130,47 +215,37 @@ async fn read(options: &Options, namespaces: &NamespaceFlags, printer: &mut Prin
 }
 
 /// Upgrades one operator.
-async fn upgrade(options: &Options, namespace: &str, name: &str, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let within = NamespaceFlags { namespace: Some(namespace.to_owned()), all_namespaces: false };
-    let target = Target {
-        cluster: &options.cluster,
-        namespace,
-        name,
-        csv: None,
-        terms: &options.terms,
-        images: &options.images,
-        wait: true,
-        timeout: options.timeout,
-        yes: options.yes,
-    };
+async fn upgrade(options: &Options, one: &mut Upgrade, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let (namespace, name) = (one.namespace.clone(), one.name.clone());
+    let within = NamespaceFlags { namespace: Some(namespace.clone()), all_namespaces: false };
     let terms = options.terms.understood()?;
+    let is_text = is_text(options);
     let mut is_first = true;
     loop {
-        let mut state = read(options, &within, printer).await?;
-        let operator = lookup::operators(&state)?.into_iter().find(|operator| operator.name == name);
-        let operator = operator.ok_or_else(|| lookup::not_found(name, Some(namespace)))?;
+        let (mut state, operator) = idle(options, &within, &name, printer).await?;
         let installed = version_of(&operator);
-        match operator.health {
-            Health::Blocked => return Err(unhealthy(&operator)),
-            Health::Progressing if options.dry_run == DryRun::None && !options.path => {
-                // A plan that needs approval is explained first, so only the other ones are waited for.
-                let Some(api) = state.api() else { return Ok(Outcome::Done) };
-                settle(api, target, "", printer).await?;
-                continue;
-            }
-            _ => {}
+        if operator.health == Health::Blocked {
+            return Err(unhealthy(&operator));
         }
-        let path = path(options, &mut state, namespace, name, &operator, printer).await?;
-        let Some(last) = last_hop(options, &path, &operator)? else {
-            printer.line(format_args!("operator/{name} up to date: {installed}"))?;
+        let path = path(&mut state, &operator, &options.images, printer).await?;
+        let last = last_hop(options.to.as_ref(), &path, &operator)?;
+        if is_first {
+            one.from.clone_from(&installed);
+            one.path = path.hops.iter().take(last.map_or(0, |last| last + 1)).map(Hop::label).collect();
+        }
+        let Some(last) = last else {
+            if is_text {
+                printer.line(format_args!("operator/{name} up to date: {installed}"))?;
+            }
             return Ok(Outcome::Done);
         };
-        if is_first || options.path {
-            let versions = path.hops[..=last].iter().map(Hop::label);
-            let versions: Vec<String> = std::iter::once(installed.clone()).chain(versions).collect();
-            let words = format!("operator/{name} in namespace {namespace}: {}", versions.join(" -> "));
+        if is_first {
+            let versions = [std::slice::from_ref(&installed), &one.path].concat().join(" -> ");
+            let words = format!("operator/{name} in namespace {namespace}: {versions}");
             if options.path {
-                printer.line(words)?;
+                if is_text {
+                    printer.line(words)?;
+                }
                 return Ok(Outcome::Done);
             }
             printer.talk(words);
@@ -183,11 +258,13 @@ async fn upgrade(options: &Options, namespace: &str, name: &str, printer: &mut P
         }
         let needs_decision = path.explanation.verdict.result != VerdictResult::Safe;
         if options.yes && needs_decision && !options.accept_risks && options.terms.policies.is_empty() {
-            return Err(risky(name, namespace, &path.explanation));
+            return Err(risky(&name, &namespace, &path.explanation));
         }
-        let hop = &path.hops[0];
+        let Some(hop) = path.hops.first() else { return Ok(Outcome::Done) };
         if options.dry_run != DryRun::None {
-            printer.line(format_args!("operator/{name} upgraded to {}{}", hop.label(), options.dry_run.note()))?;
+            if is_text {
+                printer.line(format_args!("operator/{name} upgraded to {}{}", hop.label(), options.dry_run.note()))?;
+            }
             return Ok(Outcome::Done);
         }
         if !confirm(printer, &format!("Upgrade {name} to {}?", hop.label()), options.yes)? {
@@ -195,34 +272,68 @@ async fn upgrade(options: &Options, namespace: &str, name: &str, printer: &mut P
             return Ok(Outcome::Negative);
         }
         let Some(api) = state.api() else { return Ok(Outcome::Done) };
-        let own = hop.own.as_ref().map(|(csv, _)| csv.as_str());
-        let target = Target { csv: own, ..target };
+        let target = Target {
+            cluster: &options.cluster,
+            namespace: &namespace,
+            name: &name,
+            csv: hop.own.as_ref().map(|(csv, _)| csv.as_str()),
+            is_checked: false,
+            terms: &options.terms,
+            images: &options.images,
+            wait: true,
+            timeout: options.timeout,
+            yes: options.yes,
+        };
         if settle(api, target, &path.explanation.hash, printer).await?.is_none() {
             return Ok(Outcome::Negative);
         }
-        printer.line(format_args!("operator/{name} upgraded to {}", hop.label()))?;
-        printer.flush()?;
+        one.reached.push(hop.label());
+        if is_text {
+            printer.line(format_args!("operator/{name} upgraded to {}", hop.label()))?;
+            printer.flush()?;
+        }
         if last == 0 {
             return Ok(Outcome::Done);
         }
     }
 }
 
-impl Hop {
-    fn label(&self) -> String {
-        match &self.own {
-            Some((_, Some(version))) => version.to_string(),
-            Some((csv, None)) => csv.clone(),
-            None => format!("({})", self.csvs.join(", ")),
+/// Reads the cluster and the operator, as soon as nothing is in progress. A plan that needs approval is explained first, so
+/// only other ones are waited for.
+async fn idle(
+    options: &Options,
+    within: &NamespaceFlags,
+    name: &str,
+    printer: &mut Printer,
+) -> Result<(ClusterState, Operator), CliError> {
+    let namespace = within.namespace.as_deref().unwrap_or_default();
+    let end = options.timeout.map(|timeout| Instant::now() + timeout);
+    let (started, mut patience, mut is_first) = (Instant::now(), Patience::needing_catalog(), true);
+    loop {
+        let state = read(options, within, printer).await?;
+        let operator = lookup::operators(&state)?.into_iter().find(|operator| operator.name == name);
+        let operator = operator.ok_or_else(|| lookup::not_found(name, Some(namespace)))?;
+        let is_waited_for = options.dry_run == DryRun::None && !options.path;
+        let Some(api) = state.api().filter(|_| is_waited_for && operator.health == Health::Progressing) else {
+            return Ok((state, operator));
+        };
+        let now = Instant::now();
+        let final_at = patience.final_at(Some(&operator), now - started);
+        if final_at.is_some_and(|at| started + at <= now) || end.is_some_and(|end| end <= now) {
+            return Err(unhealthy(&operator));
         }
+        let mut follower = Follower::new(api, namespace, name).needing_catalog();
+        if !std::mem::take(&mut is_first) {
+            follower = follower.with_controllers();
+            tokio::time::sleep(PAUSE).await;
+        }
+        let rest = end.map(|end| end - now);
+        let judge = |operator: Option<Operator>| match operator {
+            Some(operator) if operator.health == Health::Progressing => Judgement::UnlessFinal,
+            _ => Judgement::Reached(()),
+        };
+        follower.until(rest, "ready for an upgrade", printer, judge).await?;
     }
-}
-
-fn version_of(operator: &Operator) -> String {
-    let installed = operator.installed.as_ref();
-    let text =
-        installed.map(|installed| if installed.version.is_empty() { &installed.csv } else { &installed.version });
-    text.cloned().unwrap_or_else(|| "not installed".to_owned())
 }
 
 fn unhealthy(operator: &Operator) -> CliError {
@@ -235,66 +346,9 @@ fn unhealthy(operator: &Operator) -> CliError {
 }
 
 fn risky(name: &str, namespace: &str, explanation: &Explanation) -> CliError {
-    let reasons = explanation.verdict.reasons.iter().filter(|because| because.result != VerdictResult::Safe);
-    let reasons: Vec<&str> = reasons.map(|because| because.message.as_str()).collect();
+    let reasons = explanation.verdict.reasons.iter().filter(|reason| reason.result != VerdictResult::Safe);
+    let reasons: Vec<&str> = reasons.map(|reason| reason.message.as_str()).collect();
     CliError::new(ErrorKind::Api, format!("{name} is not upgraded: the plan needs a decision: {}", reasons.join("; ")))
         .hint(format!("review it: kubectl olm install-plan explain --subscription {name} -n {namespace}"))
         .hint("to upgrade anyway, pass --accept-risks, or state with --if what is acceptable")
-}
-
-/// Computes the plans of the upgrade.
-async fn path(
-    options: &Options,
-    state: &mut ClusterState,
-    namespace: &str,
-    name: &str,
-    operator: &Operator,
-    printer: &mut Printer,
-) -> Result<Path, CliError> {
-    let subject = Subject::Subscription { namespace: namespace.to_owned(), name: name.to_owned() };
-    crate::cli::source::read_catalogs(state, namespace, &options.images, printer).await;
-    let (explainer, explanation) = explain::explainer(state, &subject, &options.images, printer).await?;
-    let first: Vec<String> =
-        explanation.csvs.iter().filter(|csv| csv.to.is_some()).map(|csv| csv.name.clone()).collect();
-    let mut plans = Vec::new();
-    if !first.is_empty() {
-        plans.push(first);
-        let next = explainer.following(&subject).map_err(|error| CliError::new(ErrorKind::Api, error.to_string()))?;
-        plans.extend(next.into_iter().map(|next| next.csvs));
-    }
-    let subscription = Reader::new(&state.world).json(&kind::SUBSCRIPTION, namespace, name).map(Subscription::new);
-    let catalogs = explain::catalogs(state, namespace);
-    let package = subscription.and_then(|subscription| {
-        let source = (subscription.source_namespace().to_owned(), subscription.source().to_owned());
-        catalogs.get(&source)?.package(&operator.package)
-    });
-    let own = |csv: &String| package?.entries().find(|entry| entry.name == *csv);
-    let hops = plans.into_iter().map(|csvs| {
-        let own = csvs.iter().find_map(own).map(|entry| (entry.name.clone(), entry.version.clone()));
-        Hop { own, csvs }
-    });
-    Ok(Path { hops: hops.collect(), explanation })
-}
-
-/// Returns the index of the last plan to approve; `None` if the operator is up to date.
-///
-/// # Errors
-/// No plan leads to a version in the range.
-fn last_hop(options: &Options, path: &Path, operator: &Operator) -> Result<Option<usize>, CliError> {
-    let Some(range) = &options.to else { return Ok(path.hops.len().checked_sub(1)) };
-    let is_in_range = |hop: &Hop| matches!(&hop.own, Some((_, Some(version))) if range.contains(version));
-    if let Some(last) = path.hops.iter().rposition(is_in_range) {
-        return Ok(Some(last));
-    }
-    let installed = operator.installed.as_ref().and_then(|installed| version::parse(&installed.version).ok());
-    if installed.is_some_and(|installed| range.contains(&installed)) {
-        return Ok(None);
-    }
-    let reachable: Vec<String> = path.hops.iter().map(Hop::label).collect();
-    let reachable = if reachable.is_empty() { "none".to_owned() } else { reachable.join(", ") };
-    Err(CliError::input(format!(
-        "no upgrade of {} leads to version {range}; versions on the path: {reachable}",
-        operator.name
-    ))
-    .hint("kubectl olm catalog graph shows the upgrades of a package"))
 }

@@ -1,13 +1,17 @@
-//! `--install-crds`: installs OLM's CustomResourceDefinitions on the cluster.
+//! `--install-crds`: installs OLM's CustomResourceDefinitions, and the namespace of the Lease, on the cluster.
 
 use olm_core::api::crd;
+use olm_core::api::kinds;
 use olm_core::api::object::{self, ObjectRef};
+
+use serde_json::json;
 
 use super::{Options, guard, live};
 use crate::cli::{CliError, Outcome, Printer};
+use crate::cluster::lease;
 use crate::cluster::request_error::RequestError;
 
-/// Applies the CRDs and waits until the API server serves them.
+/// Applies the CRDs, creates the namespace of the Lease, and waits until the API server serves the CRDs.
 pub(super) async fn install(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let (api, _) = live::connect(options).await?;
     let refused =
@@ -23,6 +27,23 @@ pub(super) async fn install(options: &Options, printer: &mut Printer) -> Result<
         };
         printer.line(format_args!("customresourcedefinition.apiextensions.k8s.io/{} {did}", target.name))?;
     }
+    let namespace = kinds::NAMESPACE.object("", lease::NAMESPACE);
+    let refused = |verb, status| CliError::from(RequestError::of_cluster(verb, "namespaces", status));
+    let did = match api.get(&namespace).await.map_err(|status| refused("get", status))? {
+        Some(_) => "unchanged",
+        None => {
+            let manifest = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": lease::NAMESPACE } });
+            match api.create(&manifest).await {
+                Ok(_) => "created",
+                Err(status) if status.is_already_exists() => "unchanged",
+                Err(status) => {
+                    let error = refused("create", status).while_doing("the CRDs are installed");
+                    return Err(error.hint(lease::namespace_hint()));
+                }
+            }
+        }
+    };
+    printer.line(format_args!("namespace/{} {did}", lease::NAMESPACE))?;
     guard::wait_for_crds(&api).await?;
     Ok(Outcome::Done)
 }

@@ -18,7 +18,7 @@ use crate::cli::table::age;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer, errors};
 use crate::cluster::api::Api;
 use crate::cluster::catalogs::Catalogs;
-use crate::cluster::lease::{Denied, Lease, NAMESPACE, Permit, describe};
+use crate::cluster::lease::{Denied, Lease, NAMESPACE, Permit, describe, namespace_hint};
 use crate::cluster::live::{self, End, LoopOptions};
 use crate::cluster::metrics::Metrics;
 use crate::cluster::request_error::RequestError;
@@ -222,7 +222,7 @@ enum Stopped {
 
 impl Live<'_> {
     /// Acquires the Lease. If another process holds it, a run that continues waits for it later, and one with `--once`
-    /// fails.
+    /// fails. Without the namespace of the Lease both fail: nothing creates it later.
     async fn claim(&self, lease: &mut Lease) -> Result<(), CliError> {
         let claimed = if self.once { lease.claim_abandoned().await } else { lease.claim().await };
         let name = lease.name();
@@ -240,10 +240,10 @@ impl Live<'_> {
                     format!("another process writes to this cluster: {} holds the Lease {name}", describe(&record));
                 Err(CliError::new(ErrorKind::Api, message).hint("stop it, or leave out --once to wait for it"))
             }
-            Err(Denied::Refused(refusal)) if self.once => {
+            Err(Denied::Refused(refusal)) if self.once || refusal.is_not_found() => {
                 let is_missing = refusal.is_not_found();
                 let error = lease_refused(refusal).while_doing(format_args!("cannot acquire the Lease {name}"));
-                Err(if is_missing { error.hint(lease.namespace_hint()) } else { error })
+                Err(if is_missing { error.hint(namespace_hint()) } else { error })
             }
             Ok(()) | Err(_) => Ok(()),
         }

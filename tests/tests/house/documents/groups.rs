@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::shared::Severity;
+use super::shared::{Reference, Severity};
 
 forms! {
     /// The findings about OperatorGroups: operatorgroup lint.
@@ -51,17 +51,6 @@ forms! {
         line: Option<u64>,
         /// The command that has the effect of the applied fix.
         command: Option<String>,
-    }
-    /// A reference to an object of the cluster.
-    Reference {
-        /// Group and version of the object.
-        api_version: String,
-        /// Kind of the object.
-        kind: String,
-        /// Name of the object.
-        name: String,
-        /// Namespace of the object; absent if it is cluster-scoped.
-        namespace: Option<String>,
     }
     /// A change that corrects a problem.
     Fix {

@@ -41,7 +41,8 @@ use self::catalogs::{
 };
 use self::groups::{OperatorGroupIntersections, OperatorGroupLint};
 use self::operators::{
-    InstallPlanEvent, InstallPlanExplanation, InstallPlanList, OLMStatus, OperatorDiagnosis, OperatorList, Version,
+    InstallPlanEvent, InstallPlanExplanation, InstallPlanList, OLMStatus, OperatorDiagnosis, OperatorList,
+    OperatorRemoval, OperatorUpgrade, OperatorWait, OutdatedOperators, Version,
 };
 use super::pages;
 
@@ -64,7 +65,7 @@ pub(crate) fn schemas() -> Vec<(String, Value)> {
     }
     of! {
         AuditEvent, BundleAccount, BundleImage, BundleValidation, CatalogAddition, CatalogDiff, CatalogValidation, ImageList, InstallPlanEvent, InstallPlanExplanation, InstallPlanList,
-        OLMStatus, OperatorDiagnosis, OperatorGroupIntersections, OperatorGroupLint, OperatorList, Package, PackageList, Resolution, UpdateGraph, UpdatePath, Version,
+        OLMStatus, OperatorDiagnosis, OperatorGroupIntersections, OperatorGroupLint, OperatorList, OperatorRemoval, OperatorUpgrade, OperatorWait, OutdatedOperators, Package, PackageList, Resolution, UpdateGraph, UpdatePath, Version,
     }
 }
 

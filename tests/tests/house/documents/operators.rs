@@ -4,8 +4,7 @@ use olm_core::explain::Explanation;
 use olm_shell::installplan::policy::PolicyResult;
 use serde_json::{Map, Value};
 
-use super::groups::Reference;
-use super::shared::Metadata;
+use super::shared::{Metadata, Reference};
 
 forms! {
     /// The effects of an InstallPlan: install-plan explain.
@@ -302,5 +301,102 @@ forms! {
         holder_identity: String,
         /// When the process acquired the Lease, in RFC 3339.
         acquire_time: Option<String>,
+    }
+    /// Upgrades of operators: operator upgrade.
+    OperatorUpgrade {
+        /// The operators, in the order in which they were upgraded.
+        operators: Vec<UpgradedOperator>,
+    }
+    /// The upgrade of an operator.
+    UpgradedOperator {
+        /// Namespace of the Subscription.
+        namespace: String,
+        /// Name of the Subscription.
+        name: String,
+        /// The version that was installed.
+        from: String,
+        /// The versions on the path, without the first.
+        path: Vec<String>,
+        /// The versions that were reached.
+        reached: Vec<String>,
+        /// One of UpToDate, Upgraded, Planned (a dry run, or --path), Declined and Blocked.
+        result: String,
+        /// Why it is blocked.
+        message: Option<String>,
+        /// How a user can resolve it.
+        hints: Option<Vec<String>>,
+    }
+    /// The removal of an operator: operator uninstall.
+    OperatorRemoval {
+        /// Namespace of the operator.
+        namespace: String,
+        /// Name of the Subscription, or of the ClusterServiceVersion if there is none.
+        name: String,
+        /// The package; empty if it is unknown.
+        package: String,
+        /// Whether nothing was changed.
+        dry_run: bool,
+        /// The objects that the command itself deleted or, with --dry-run, would delete.
+        deleted: Vec<Reference>,
+        /// The CustomResourceDefinitions that are retained.
+        retained_definitions: Vec<RetainedDefinition>,
+        /// CustomResourceDefinitions whose conversion webhook was removed.
+        conversions_set_to_none: Vec<String>,
+        /// The ClusterServiceVersions that require its APIs.
+        dependents: Vec<String>,
+        /// The Subscriptions for its dependencies, which are retained and which nothing else requires.
+        dependencies: Vec<String>,
+        /// The directory of the backup.
+        backup: Option<String>,
+        /// What still exists of it.
+        left: Vec<String>,
+    }
+    /// A CustomResourceDefinition that is retained.
+    RetainedDefinition {
+        /// Name of the CustomResourceDefinition.
+        name: String,
+        /// Why it is retained.
+        reason: String,
+        /// The number of its objects that are retained; null if they cannot be read.
+        objects: Option<u64>,
+    }
+    /// The end of a wait: operator wait.
+    OperatorWait {
+        /// Namespace of the operator.
+        namespace: String,
+        /// Name of the operator.
+        name: String,
+        /// The condition, which is true.
+        condition: String,
+        /// The operator; null if it does not exist.
+        operator: Option<OperatorState>,
+    }
+    /// Operators that can be upgraded: operator outdated.
+    OutdatedOperators {
+        /// The operators, in the order of the table.
+        items: Vec<OutdatedOperator>,
+    }
+    /// An operator that can be upgraded.
+    OutdatedOperator {
+        /// Metadata of the Subscription.
+        metadata: Metadata,
+        /// The package of the Subscription.
+        package: String,
+        /// The channel of the Subscription; empty for the default channel.
+        channel: String,
+        /// The catalog of the Subscription, NAMESPACE/NAME.
+        catalog: String,
+        /// The version that is installed.
+        installed: String,
+        /// The version after the next InstallPlan.
+        next: String,
+        /// The last version of the path.
+        latest: String,
+        /// The versions after each InstallPlan.
+        path: Vec<String>,
+        /// Whether the next InstallPlan is safe: yes, no, review (its effects need a decision) or unknown.
+        safe: String,
+        /// Why it is not safe.
+        reasons: Vec<String>,
     }
 }

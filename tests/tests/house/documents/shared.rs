@@ -19,6 +19,17 @@ forms! {
         /// The version at which the API server returned the object.
         resource_version: Option<String>,
     }
+    /// A reference to an object of the cluster.
+    Reference {
+        /// Group and version of the object.
+        api_version: String,
+        /// Kind of the object.
+        kind: String,
+        /// Name of the object.
+        name: String,
+        /// Namespace of the object; absent if it is cluster-scoped.
+        namespace: Option<String>,
+    }
     /// A problem in a file or an object.
     Finding {
         /// Path of the file, relative to the directory or image that was read.

@@ -32,7 +32,7 @@ use serde_json::{Value, json};
 pub use self::read::{DryRun, explain};
 pub(crate) use self::read::{catalogs, explainer};
 pub(crate) use self::report::render_permission as permission;
-pub use self::report::summary;
+pub use self::report::{overview, summary};
 use super::policy::{self, PolicyResult};
 use crate::blocking::block_on;
 use crate::cli::flags::{NamespaceFlags, SourceFlags};

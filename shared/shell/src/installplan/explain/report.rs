@@ -161,6 +161,25 @@ pub fn summary(explanation: &Explanation) -> String {
     text
 }
 
+/// Renders the summary, the numbers of objects, the permissions, and the CustomResourceDefinitions: what is shown before an
+/// installation.
+pub fn overview(explanation: &Explanation) -> String {
+    let mut text = summary(explanation);
+    let objects = Section { items: Vec::new(), ..objects(explanation, false) };
+    let shown = if explanation.objects.is_empty() { Vec::new() } else { vec![objects] };
+    let listed = [permissions(explanation, false), crds(explanation, false, SHOWN)];
+    for Section { title, items, .. } in shown.into_iter().chain(listed.into_iter().filter(|s| !s.items.is_empty())) {
+        let _ = writeln!(text, "{}", one_line(&title));
+        for Item { line, under, .. } in items {
+            let _ = writeln!(text, "  {}", one_line(&line));
+            for line in under {
+                let _ = writeln!(text, "    {}", one_line(&line));
+            }
+        }
+    }
+    text
+}
+
 fn title(explanation: &Explanation) -> String {
     let Explanation { namespace, plan, .. } = explanation;
     let Plan { name, exists, phase, approval, approved, .. } = plan;

@@ -1,93 +1,15 @@
-//! `kubectl olm operator` from an empty cluster to an upgraded operator to a clean cluster, as a script would use it: without a
-//! terminal, by exit codes and JSON. The controllers are those of `kubectl olm run`.
+//! From an empty cluster to an upgraded operator to a clean cluster. The controllers are those of `kubectl olm run`.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
-
-use std::fs::{self, File};
-use std::process::{Child, Command, Stdio};
+use std::fs;
+use std::process::{Command, Stdio};
 
 use olm_core::api::object::{at, kind, list, name, text};
-use olm_tests::control_plane::{ControlPlane, skipped};
+use olm_tests::control_plane::skipped;
 use olm_tests::data::repository;
 use olm_tests::plugin::binary;
 use serde_json::Value;
-use tempfile::TempDir;
 
-/// Limits a wait, so that a failure ends the test. A wait normally takes seconds.
-const TIMEOUT: &str = "3m";
-
-/// The controllers; dropping ends them.
-struct Controllers(Child);
-
-impl Drop for Controllers {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-struct Script {
-    plane: ControlPlane,
-    folder: TempDir,
-}
-
-impl Script {
-    fn new() -> Self {
-        let script = Self { plane: ControlPlane::start().unwrap(), folder: tempfile::tempdir().unwrap() };
-        let crds = script.plugin("kubectl-olm-run").arg("--install-crds").output().unwrap();
-        assert!(crds.status.success(), "{}", String::from_utf8_lossy(&crds.stderr));
-        script.kubectl(&["create", "namespace", "olm"]);
-        script
-    }
-
-    fn plugin(&self, name: &str) -> Command {
-        let mut command = Command::new(binary(name).unwrap());
-        command.current_dir(repository()).env("KUBECONFIG", self.plane.kubeconfig()).stdin(Stdio::null());
-        command
-    }
-
-    fn controllers(&self) -> Controllers {
-        let log = File::create(self.folder.path().join("controllers.log")).unwrap();
-        let mut run = self.plugin("kubectl-olm-run");
-        run.arg(MARKET).stdout(log.try_clone().unwrap()).stderr(log);
-        Controllers(run.spawn().unwrap())
-    }
-
-    fn kubectl(&self, arguments: &[&str]) -> String {
-        let output = self.plane.kubectl(arguments).output().unwrap();
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// Runs `kubectl olm operator`. Returns exit code, stdout and stderr.
-    fn operator(&self, line: &str) -> (i32, String, String) {
-        let output = self.plugin("kubectl-olm-operator").args(line.split(' ')).output().unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
-    }
-
-    /// Runs it successfully. Returns stdout.
-    fn succeed(&self, line: &str) -> String {
-        let (code, out, err) = self.operator(line);
-        let log = fs::read_to_string(self.folder.path().join("controllers.log")).unwrap_or_default();
-        assert_eq!(code, 0, "{line}: {out}{err}\n{log}");
-        out
-    }
-
-    /// Runs it without success. Returns stderr.
-    fn fail(&self, line: &str) -> String {
-        let (code, out, err) = self.operator(line);
-        assert_eq!(code, 2, "{line}: {out}{err}");
-        err
-    }
-
-    fn exists(&self, what: &str, name: &str) -> bool {
-        self.plane.kubectl(["get", what, name]).output().unwrap().status.success()
-    }
-}
-
-const MARKET: &str = "--catalog=market=tests/quickstart/catalogs/market";
+use super::{MARKET, Script, TIMEOUT};
 
 #[test]
 fn a_script_installs_upgrades_and_uninstalls_an_operator() {
@@ -183,4 +105,32 @@ fn a_script_installs_upgrades_and_uninstalls_an_operator() {
         list(&roles, &["items"]).iter().filter(|object| !at(object, &["metadata", "labels", "olm.owner"]).is_null());
     assert_eq!(left.map(name).collect::<Vec<_>>(), [""; 0]);
     assert!(script.fail("uninstall samovar -n shop --yes").contains("there is no operator"));
+}
+
+/// The script of `tests/pipeline.sh`, with the plugins as users type them.
+#[test]
+fn a_pipeline_installs_upgrades_and_removes_an_operator() {
+    if skipped() {
+        return;
+    }
+    let has_jq =
+        Command::new("jq").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success());
+    if !has_jq {
+        eprintln!("skipped: jq is not installed");
+        return;
+    }
+    let script = Script::empty();
+    let plugins = binary("kubectl-olm-operator").unwrap();
+    for plugin in ["kubectl-olm", "kubectl-olm-run"] {
+        assert_eq!(binary(plugin).unwrap().parent(), plugins.parent());
+    }
+    let kubectl = script.plane.tool("kubectl");
+    let folders = [plugins.parent().unwrap(), kubectl.parent().unwrap()].map(|folder| folder.display().to_string());
+    let path = format!("{}:{}", folders.join(":"), std::env::var("PATH").unwrap());
+    let mut bash = Command::new("bash");
+    bash.arg("tests/pipeline.sh").arg(script.folder.path()).current_dir(repository()).stdin(Stdio::null());
+    let ended = bash.env("PATH", path).env("KUBECONFIG", script.plane.kubeconfig()).output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    let log = fs::read_to_string(script.folder.path().join("controllers.log")).unwrap_or_default();
+    assert!(ended.status.success() && out.ends_with("clean\n"), "{out}{err}\n{log}");
 }
