@@ -25,7 +25,7 @@ impl Cluster {
         let cluster = Self { plane: ControlPlane::start().unwrap(), folder: tempfile::tempdir().unwrap() };
         let crds = cluster.plugin("kubectl-olm-run").arg("--install-crds").output().unwrap();
         assert!(crds.status.success(), "{}", String::from_utf8_lossy(&crds.stderr));
-        for namespace in ["olm", "shop", "office"] {
+        for namespace in ["shop", "office"] {
             cluster.kubectl(&["create", "namespace", namespace]);
         }
         cluster

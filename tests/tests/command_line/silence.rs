@@ -13,7 +13,7 @@ use crate::lists::{help, sub_commands};
 use crate::{Home, PROGRAMS, captured, kubeconfig};
 
 /// A command line of each command that connects to an API server. `DIR` is a catalog.
-pub(crate) const COMMANDS: [(&str, &str); 32] = [
+pub(crate) const COMMANDS: [(&str, &str); 33] = [
     ("kubectl-olm-bundle", "synthesize DIR --insecure-skip-tls-verify"),
     ("kubectl-olm-bundle", "unpack example.com/tea:1 --pull-secret tea"),
     ("kubectl-olm", "install --crds-only"),
@@ -37,6 +37,7 @@ pub(crate) const COMMANDS: [(&str, &str); 32] = [
     ("kubectl-olm-operator", "describe"),
     ("kubectl-olm-operator", "install tea --yes"),
     ("kubectl-olm-operator", "list"),
+    ("kubectl-olm-operator", "outdated"),
     ("kubectl-olm-operator", "uninstall tea --yes"),
     ("kubectl-olm-operator", "upgrade tea --yes"),
     ("kubectl-olm-operator", "wait tea"),
@@ -49,7 +50,13 @@ pub(crate) const COMMANDS: [(&str, &str); 32] = [
 ];
 
 /// Commands that connect only for pull secrets, after they have read a bundle or an image.
-const LATE: [(&str, &str); 2] = [("kubectl-olm-bundle", "build"), ("kubectl-olm-bundle", "push")];
+const LATE: [(&str, &str); 5] = [
+    ("kubectl-olm-bundle", "build"),
+    ("kubectl-olm-bundle", "push"),
+    ("kubectl-olm-bundle", "validate"),
+    ("kubectl-olm-catalog", "add"),
+    ("kubectl-olm-catalog", "build"),
+];
 
 /// Command lines without a subcommand.
 pub(crate) const OTHERS: [(&str, &str); 2] =

@@ -12,12 +12,13 @@ use serde_json::Value;
 use super::document::{Change, Csv, Explanation, Object, Totals};
 use crate::api::hash::sha256_hex;
 use crate::api::kinds;
+use crate::api::metadata::Metadata;
 use crate::api::object;
 
 /// The kinds whose names OLM generates, or derives from the name of the ClusterServiceVersion.
 const GENERATED: [&str; 8] = [
     kinds::CLUSTER_SERVICE_VERSION.kind,
-    "OperatorCondition",
+    OPERATOR_CONDITION,
     "Role",
     "RoleBinding",
     "ClusterRole",
@@ -25,6 +26,8 @@ const GENERATED: [&str; 8] = [
     "MutatingWebhookConfiguration",
     "ValidatingWebhookConfiguration",
 ];
+
+const OPERATOR_CONDITION: &str = kinds::OPERATOR_CONDITION.kind;
 
 /// The shortest suffix that the API server or OLM generate.
 const SHORTEST_SUFFIX: usize = 5;
@@ -103,9 +106,18 @@ impl Open {
     }
 }
 
-/// Returns the ClusterServiceVersion that an object belongs to: itself, if it is one.
+/// Returns the ClusterServiceVersion that an object belongs to: itself, if it is one. The permissions of an OperatorCondition belong to
+/// the ClusterServiceVersion of that name.
 fn csv_of(object: &Object) -> &str {
-    if object.gvk.kind == kinds::CLUSTER_SERVICE_VERSION.kind { &object.name } else { &object.csv }
+    if object.gvk.kind == kinds::CLUSTER_SERVICE_VERSION.kind {
+        return &object.name;
+    }
+    if !object.csv.is_empty() {
+        return &object.csv;
+    }
+    let owners = Metadata::new(json(object)).owner_references();
+    let condition = owners.iter().find(|owner| object::kind(owner) == OPERATOR_CONDITION);
+    condition.map_or("", |owner| object::text(owner, &["name"]))
 }
 
 fn json(object: &Object) -> &Value {

@@ -106,6 +106,7 @@ impl Removal {
         record.names.insert(name.to_owned());
         record.names.extend(self.subscription.iter().map(|subscription| subscription.name.clone()));
         record.csvs.extend(self.csvs.iter().chain(&self.replaced).map(|csv| csv.name.clone()));
+        record.definitions.extend(self.crds.iter().map(|crd| crd.name.clone()));
         record
     }
 }
@@ -125,7 +126,10 @@ pub fn plan(world: &Reader<'_>, request: Request<'_>) -> Removal {
     let is_own = |csv: &Csv<'_>| csv.namespace() == namespace && names.contains(csv.name());
     let all = world.all(&kind::CLUSTER_SERVICE_VERSION).map(|object| Csv::new(object.json()));
     let others: Vec<Csv<'_>> = all.filter(|csv| !csv.is_copy() && !is_own(csv)).collect();
-    let owned = owned_crds(world, &csvs, request, &package);
+    let mut owned = owned_crds(world, &csvs, request, &package);
+    let recorded = interrupted.iter().flat_map(|record| &record.definitions);
+    let exists = |name: &&String| world.json(&kind::CUSTOM_RESOURCE_DEFINITION, "", name).is_some();
+    owned.extend(recorded.filter(exists).cloned());
     let api_services: BTreeSet<String> = csvs.iter().flat_map(|csv| api_services(*csv)).collect();
     let others_serve: BTreeSet<String> = others.iter().flat_map(|csv| api_services_of(*csv)).collect();
     // Operators in namespaces that this one does not watch use another one.

@@ -23,6 +23,8 @@ pub struct Record {
     pub names: BTreeSet<String>,
     /// Its ClusterServiceVersions.
     pub csvs: BTreeSet<String>,
+    /// Its CustomResourceDefinitions. The ClusterServiceVersions state them, and are deleted before.
+    pub definitions: BTreeSet<String>,
 }
 
 /// Returns the record of the removal of an operator. `name` is that of its Subscription, its package or one of its

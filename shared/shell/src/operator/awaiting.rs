@@ -38,6 +38,8 @@ pub(super) struct Follower {
     started: Instant,
     /// Whether it was checked that controllers run.
     is_checked: bool,
+    /// The time limit of the command, if a wait has only a part of it.
+    limit: Option<Duration>,
 }
 
 impl Follower {
@@ -49,7 +51,13 @@ impl Follower {
             reported: String::new(),
             started: Instant::now(),
             is_checked: false,
+            limit: None,
         }
+    }
+
+    /// States the time limit of the command in errors: a wait has what is left of it.
+    pub(super) fn with_limit(self, limit: Option<Duration>) -> Self {
+        Self { limit, ..self }
     }
 
     /// Counts a catalog that does not respond as a failure, too.
@@ -89,7 +97,7 @@ impl Follower {
                 changed = self.watch.changed(printer) => changed?,
                 () = is_final => {}
                 () = &mut end => {
-                    let after = timeout.map(crate::cli::table::age).unwrap_or_default();
+                    let after = self.limit.or(timeout).map(crate::cli::table::age).unwrap_or_default();
                     let last = self.operator().map_or_else(|| "it does not exist".to_owned(), |last| state(&last));
                     return Err(CliError::new(ErrorKind::Api, format!("{name} is not {what} after {after}: {last}"))
                         .hint("run the command again to continue to wait"));

@@ -322,12 +322,12 @@ async fn idle(
         if final_at.is_some_and(|at| started + at <= now) || end.is_some_and(|end| end <= now) {
             return Err(unhealthy(&operator));
         }
-        let mut follower = Follower::new(api, namespace, name).needing_catalog();
+        let mut follower = Follower::new(api, namespace, name).needing_catalog().with_limit(options.timeout);
         if !std::mem::take(&mut is_first) {
             follower = follower.with_controllers();
             tokio::time::sleep(PAUSE).await;
         }
-        let rest = end.map(|end| end - now);
+        let rest = end.map(|end| end.saturating_duration_since(now));
         let judge = |operator: Option<Operator>| match operator {
             Some(operator) if operator.health == Health::Progressing => Judgement::UnlessFinal,
             _ => Judgement::Reached(()),
