@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Everything is compared in both directions: what was given runs, and nothing runs that was not given, apart from what OLM creates
-//! for itself. What synthesis reports as not carried is not a difference ([`REPORTED`]); the same without a finding is.
+//! for itself. What synthesis reports as not carried is not a difference (`REPORTED`); the same without a finding is.
 
 mod given;
 mod permissions;

@@ -24,7 +24,7 @@ impl CredentialFlags {
     /// Returns the options with the credentials of the flags. Reads pull secrets from the cluster.
     ///
     /// # Errors
-    /// As [`options`].
+    /// As `options`.
     pub(crate) async fn add_to(
         &self,
         mut options: Options,
@@ -62,7 +62,7 @@ impl CredentialFlags {
     /// Does the same, for callers without a runtime.
     ///
     /// # Errors
-    /// As [`options`].
+    /// As `options`.
     pub fn options(
         &self,
         options: Options,

@@ -1,6 +1,6 @@
 //! `kubectl olm` without arguments: what to do next on this cluster.
 //!
-//! *Guarantees*: One screen, within [`LIMIT`], and never an error: what cannot be read is named.
+//! *Guarantees*: One screen, within `LIMIT`, and never an error: what cannot be read is named.
 
 use std::sync::mpsc;
 use std::thread;
