@@ -291,7 +291,7 @@ fn crd(world: &Reader<'_>, name: String, others: &[Csv<'_>], request: Request<'_
     let json = world.json(&kind::CUSTOM_RESOURCE_DEFINITION, "", &name);
     let service =
         json.map(|crd| object::text(crd, &["spec", "conversion", "webhook", "clientConfig", "service", "namespace"]));
-    let loses_conversion = kept.is_some() && other_owners.is_empty() && service == Some(request.namespace);
+    let loses_conversion = other_owners.is_empty() && service == Some(request.namespace);
     OwnedCrd { name, kept, other_owners, loses_conversion }
 }
 

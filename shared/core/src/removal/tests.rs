@@ -153,6 +153,8 @@ fn an_interrupted_removal_is_found_by_its_record() {
     // Subscription and ClusterServiceVersion are deleted.
     let rest = world([operator(&record), labelled.clone()]);
     for name in ["my-rose", "rose", "rose.v2"] {
+        // A definition that is deleted needs no webhook that no longer responds, either.
+        assert!(removal(&rest, name, true, true).crds[0].loses_conversion, "{name}");
         let removal = removal(&rest, name, false, true);
         assert!(!removal.is_empty(), "{name}");
         assert_eq!(removal.replaced.iter().map(|csv| csv.name.as_str()).collect::<Vec<_>>(), ["rose.v2"], "{name}");

@@ -253,17 +253,23 @@ impl Steps<'_> {
         let mut uids = BTreeSet::new();
         for crd in &self.removal.crds {
             let target = kinds::CUSTOM_RESOURCE_DEFINITION.object("", &crd.name);
+            // Also before a deletion: the API server lists the custom resources of a definition before it deletes it, and waits for
+            // the webhook.
+            if crd.loses_conversion {
+                let patch = json!({ "spec": { "conversion": { "strategy": "None", "webhook": null } } });
+                match self.api.merge(&target, &patch).await {
+                    Ok(_) if crd.kept.is_some() => {
+                        printer.talk(format_args!("set the conversion of {} to None", crd.name));
+                    }
+                    Ok(_) => {}
+                    Err(refusal) if refusal.is_not_found() => {}
+                    Err(refusal) => return Err(refused("patch", &target, refusal)),
+                }
+            }
             if crd.kept.is_none() {
                 let uid = self.uid(&target);
                 self.delete(&target, uid.as_deref(), printer).await?;
                 uids.extend(uid);
-            } else if crd.loses_conversion {
-                let patch = json!({ "spec": { "conversion": { "strategy": "None", "webhook": null } } });
-                match self.api.merge(&target, &patch).await {
-                    Ok(_) => printer.talk(format_args!("set the conversion of {} to None", crd.name)),
-                    Err(refusal) if refusal.is_not_found() => {}
-                    Err(refusal) => return Err(refused("patch", &target, refusal)),
-                }
             }
         }
         if !uids.is_empty() {

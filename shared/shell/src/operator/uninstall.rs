@@ -203,7 +203,8 @@ impl Removed<'_> {
             let objects = of.filter(|operands| operands.unread.is_none()).map(|operands| operands.kept);
             Some(json!({ "name": crd.name, "reason": crd.kept.as_ref()?, "objects": objects }))
         });
-        let repaired = removal.crds.iter().filter(|crd| crd.loses_conversion).map(|crd| crd.name.as_str());
+        let is_repaired = |crd: &&OwnedCrd| crd.loses_conversion && crd.kept.is_some();
+        let repaired = removal.crds.iter().filter(is_repaired).map(|crd| crd.name.as_str());
         json!({
             "apiVersion": API_VERSION, "kind": "OperatorRemoval",
             "namespace": removal.namespace, "name": name, "package": removal.package,
@@ -255,7 +256,7 @@ fn plan(removal: &Removal, operands: &[Operands]) -> Vec<String> {
                 }
             }
         }
-        if crd.loses_conversion {
+        if crd.loses_conversion && crd.kept.is_some() {
             lines.push(format!(
                 "  set the conversion of CustomResourceDefinition {} to None: its webhook is removed with the operator",
                 crd.name
