@@ -9,6 +9,7 @@
 //! *Guarantees*: a CustomResourceDefinition that the operator only requires is never deleted, nor one that another operator
 //! owns or requires. What could not be read counts as needed.
 
+mod permissions;
 mod record;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+pub use self::permissions::Permission;
 pub use self::record::{ANNOTATION as RECORD, Record};
 use crate::api::cluster_service_version::Csv;
 use crate::api::object::{self, ObjectRef};
@@ -28,6 +30,9 @@ use crate::operator;
 use crate::operatorgroup::create_delete::Origin;
 use crate::operatorgroup::intersection;
 use crate::world::{Reader, kind};
+
+/// The reason for retaining what operators that could not be read may need.
+const UNKNOWN_NEED: &str = "it is unknown whether operators of other namespaces need it";
 
 /// What to remove.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +76,8 @@ pub struct Removal {
     pub replaced: Vec<ObjectRef>,
     /// Its CustomResourceDefinitions.
     pub crds: Vec<OwnedCrd>,
+    /// The ClusterRoles and ClusterRoleBindings of its manifests.
+    pub permissions: Vec<Permission>,
     /// Names of APIServices that serve its APIs.
     pub api_services: Vec<String>,
     /// The ClusterServiceVersions that require its APIs, `NAMESPACE/NAME`.
@@ -107,6 +114,7 @@ impl Removal {
         record.names.extend(self.subscription.iter().map(|subscription| subscription.name.clone()));
         record.csvs.extend(self.csvs.iter().chain(&self.replaced).map(|csv| csv.name.clone()));
         record.definitions.extend(self.crds.iter().map(|crd| crd.name.clone()));
+        record.permissions.extend(self.permissions.iter().filter(|permission| permission.kept.is_none()).cloned());
         record
     }
 }
@@ -146,7 +154,15 @@ pub fn plan(world: &Reader<'_>, request: Request<'_>) -> Removal {
     };
     let served: Vec<Csv<'_>> = others.iter().filter(is_served).copied().collect();
     let dependents = served.iter().filter(|csv| requires_any(**csv, &owned, &api_services)).map(|csv| label(*csv));
+    let replaced = replaced(namespace, &csvs, &names, interrupted.as_ref());
+    let all_names: BTreeSet<&str> = names.iter().copied().chain(replaced.iter().map(|csv| csv.name.as_str())).collect();
+    let recorded = interrupted.as_ref().map(|record| record.permissions.clone()).unwrap_or_default();
+    let mut permissions = permissions::find(world, namespace, &package, &all_names, &recorded);
+    if !request.knows_all {
+        permissions.iter_mut().for_each(|permission| permission.kept = Some(UNKNOWN_NEED.to_owned()));
+    }
     Removal {
+        permissions,
         namespace: namespace.to_owned(),
         dependents: dependents.collect(),
         dependencies: dependencies(world, namespace, &csvs, &others, &watched),
@@ -155,7 +171,7 @@ pub fn plan(world: &Reader<'_>, request: Request<'_>) -> Removal {
         api_services: api_services.difference(&others_serve).cloned().collect(),
         subscription: subscription.map(ObjectRef::from_object),
         csvs: csvs.iter().map(|csv| ObjectRef::from_object(csv.json)).collect(),
-        replaced: replaced(namespace, &csvs, &names, interrupted.as_ref()),
+        replaced,
         package,
         interrupted,
     }
@@ -286,7 +302,7 @@ fn crd(world: &Reader<'_>, name: String, others: &[Csv<'_>], request: Request<'_
     } else if request.knows_all {
         None
     } else {
-        Some("it is unknown whether operators of other namespaces need it".to_owned())
+        Some(UNKNOWN_NEED.to_owned())
     };
     let json = world.json(&kind::CUSTOM_RESOURCE_DEFINITION, "", &name);
     let service =

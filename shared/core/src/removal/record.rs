@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::permissions::Permission;
 use crate::api::object;
 use crate::world::{Reader, kind};
 
@@ -25,6 +26,9 @@ pub struct Record {
     pub csvs: BTreeSet<String>,
     /// Its CustomResourceDefinitions. The ClusterServiceVersions state them, and are deleted before.
     pub definitions: BTreeSet<String>,
+    /// The ClusterRoles and ClusterRoleBindings of its manifests. The InstallPlans that created them are deleted with the
+    /// Subscription.
+    pub permissions: BTreeSet<Permission>,
 }
 
 /// Returns the record of the removal of an operator. `name` is that of its Subscription, its package or one of its

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Removal, Request, plan};
+use super::{RECORD, Removal, Request, plan};
 use crate::world::{Reader, World};
 
 fn csv(namespace: &str, name: &str, owned: &[&str], required: &[&str]) -> Value {
@@ -206,4 +206,83 @@ fn dependencies_conversion_webhooks_and_the_group_are_found() {
     assert_eq!(waits.group, None, "another Subscription waits for its ClusterServiceVersion");
     group["metadata"]["labels"] = json!({});
     assert_eq!(alone(&group), None, "users manage it");
+}
+
+#[test]
+fn permissions_of_manifests_are_deleted_if_an_install_plan_created_them() {
+    let role = |name: &str, created: &str, labels: Value| {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": { "name": name, "uid": format!("uid-{name}"), "creationTimestamp": created, "labels": labels },
+        })
+    };
+    let step = |csv: &str, name: &str, status: &str| {
+        json!({ "resolving": csv, "status": status, "resource": {
+            "group": "rbac.authorization.k8s.io", "version": "v1", "kind": "ClusterRole", "name": name } })
+    };
+    let plan = |steps: Value| {
+        json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
+            "metadata": { "namespace": "garden", "name": "install-1", "creationTimestamp": "2026-01-02T00:00:00Z" },
+            "status": { "plan": steps },
+        })
+    };
+    let (before, after) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:09Z");
+    let objects = [
+        subscription("my-rose", "rose", "rose.v2"),
+        csv("garden", "rose.v2", &[], &[]),
+        plan(json!([
+            step("rose.v2", "created", "Created"),
+            step("rose.v2", "older", "Created"),
+            step("rose.v2", "present", "Present"),
+            step("rose.v2", "shared", "Created"),
+            step("rose.v2", "owned", "Created"),
+            step("rose.v2", "missing", "Created"),
+            step("rose.v2", "updated", "Created"),
+            step("rose.v2", "updated-by-others", "Created"),
+            step("ivy.v1", "shared", "Present"),
+            step("ivy.v1", "other", "Created"),
+        ])),
+        role("created", after, json!({})),
+        role("older", before, json!({})),
+        role("present", after, json!({})),
+        role("shared", after, json!({})),
+        role("other", after, json!({})),
+        role("owned", after, json!({ "olm.owner": "rose.v2", "olm.owner.namespace": "garden" })),
+        role("updated", after, json!({ "olm.owner": "rose.v2" })),
+        role("updated-by-others", after, json!({ "olm.owner": "ivy.v1" })),
+    ];
+    let permissions = |world: &World, knows_all: bool| -> Vec<String> {
+        let all = removal(world, "rose", false, knows_all).permissions;
+        all.iter().map(|p| format!("{} {}", p.name, p.kept.as_deref().unwrap_or("deleted"))).collect()
+    };
+    let all = world(objects.clone());
+    let expected = [
+        "created deleted",
+        "older no InstallPlan is left that created it",
+        "present no InstallPlan is left that created it",
+        "shared the manifests of ivy.v1 contain it, too",
+        "updated deleted",
+        "updated-by-others the manifests of ivy.v1 contain it, too",
+    ];
+    assert_eq!(permissions(&all, true), expected);
+    assert!(permissions(&all, false).iter().all(|line| line.ends_with("operators of other namespaces need it")));
+
+    // The same package in another namespace uses the same object.
+    let mut other = subscription("rose", "rose", "rose.v1");
+    other["metadata"]["namespace"] = "park".into();
+    let both = world(objects.into_iter().chain([other]));
+    assert_eq!(permissions(&both, true)[0], "created Subscription park/rose has the same package");
+
+    // The InstallPlans are deleted with the Subscription: the record of an interrupted removal names what they created.
+    let record = removal(&all, "rose", false, true).record("rose");
+    let operator = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "Operator",
+        "metadata": { "name": "rose.garden", "annotations": { RECORD: serde_json::to_string(&record).unwrap() } },
+    });
+    let mut again = role("created", after, json!({}));
+    let rest = world([operator.clone(), again.clone(), role("present", after, json!({}))]);
+    assert_eq!(permissions(&rest, true), ["created deleted"]);
+    again["metadata"]["uid"] = "another".into();
+    assert_eq!(permissions(&world([operator, again]), true), [""; 0]);
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use kube::api::{DeleteParams, Preconditions};
+use olm_core::api::conditions::Conditions;
 use olm_core::api::kinds;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
@@ -18,6 +19,9 @@ use crate::cluster::watcher::{Step, Watcher};
 
 /// The time after which a wait reports what it waits for.
 const QUIET: Duration = Duration::from_secs(3);
+
+/// The reason of a CustomResourceDefinition whose custom resources could not be deleted.
+const DELETION_FAILED: &str = "InstanceDeletionFailed";
 
 /// Deletes an object. `uid` is that of the object that was read: another object of the same name is not deleted. Returns
 /// whether it existed.
@@ -45,8 +49,17 @@ pub(super) fn refused(verb: &'static str, target: &ObjectRef, refusal: Status) -
         .hint("the removal continues where it ended when the command is run again")
 }
 
-/// Objects that still exist, with their finalizers, by uid.
-pub(super) type Remaining = BTreeMap<String, (String, Vec<String>)>;
+/// An object that still exists.
+pub(super) struct Blocked {
+    /// Its name, with its namespace.
+    pub(super) name: String,
+    finalizers: Vec<String>,
+    /// Why the API server cannot delete it.
+    message: String,
+}
+
+/// Objects that still exist, by uid.
+pub(super) type Remaining = BTreeMap<String, Blocked>;
 
 /// Waits until objects are gone. Returns those that remain at the end of `limit`.
 ///
@@ -127,13 +140,21 @@ fn note(object: &Value, uids: &BTreeSet<String>, remaining: &mut Remaining) {
         "" => object::name(object).to_owned(),
         namespace => format!("{namespace}/{}", object::name(object)),
     };
-    remaining.insert(uid.to_owned(), (name, finalizers.map(str::to_owned).collect()));
+    // The state of a CustomResourceDefinition whose custom resources cannot be deleted.
+    let failure =
+        Conditions::new(object).holding("Terminating").filter(|condition| condition.reason() == DELETION_FAILED);
+    let message = failure.map(|condition| condition.message().to_owned()).unwrap_or_default();
+    let finalizers = finalizers.map(str::to_owned).collect();
+    remaining.insert(uid.to_owned(), Blocked { name, finalizers, message });
 }
 
 /// Returns the names of objects with their finalizers.
 pub(super) fn described(remaining: &Remaining) -> String {
-    shortened(remaining.values().map(|(name, finalizers)| match &finalizers[..] {
-        [] => name.clone(),
-        finalizers => format!("{name} (finalizers: {})", finalizers.join(", ")),
+    shortened(remaining.values().map(|Blocked { name, finalizers, message }| {
+        match (&finalizers[..], message.as_str()) {
+            (_, message) if !message.is_empty() => format!("{name} ({message})"),
+            ([], _) => name.clone(),
+            (finalizers, _) => format!("{name} (finalizers: {})", finalizers.join(", ")),
+        }
     }))
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use olm_core::api::kinds;
 use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::removal::Removal;
 use serde_json::Value;
 
 use super::deletion::gone;
@@ -30,13 +31,14 @@ pub(super) async fn left(steps: &Steps<'_>, printer: &mut Printer) -> Result<Vec
         }
         found.push((ListQuery::all(&Resource::from(kind)), uids));
     }
-    let mut unread = Vec::new();
+    let (mut unread, mut queries) = (Vec::new(), Vec::new());
+    let mut dependents = Dependents::new(steps.removal);
     for resource in namespaced(steps, printer).await? {
         let query = ListQuery::all(&resource).within(&steps.removal.namespace);
         match steps.api.list(&query.clone().depth(Depth::Metadata)).await.and_then(Page::readable) {
             Ok((objects, _)) => {
-                let owned = objects.iter().filter(|object| is_owned(object, &csvs));
-                found.push((query, owned.map(|object| object::uid(object).to_owned()).collect()));
+                objects.iter().for_each(|object| dependents.add(queries.len(), object));
+                queries.push(query);
             }
             Err(refusal) if refusal.is_forbidden() => unread.push(resource.qualified()),
             // It cannot be listed, or its API does not respond.
@@ -44,11 +46,12 @@ pub(super) async fn left(steps: &Steps<'_>, printer: &mut Printer) -> Result<Vec
             Err(refusal) => return Err(RequestError::about("list", &resource, &query.namespace, refusal).into()),
         }
     }
+    found.extend(queries.into_iter().zip(dependents.into_uids()));
     let mut left = Vec::new();
     for (query, uids) in found.into_iter().filter(|(_, uids)| !uids.is_empty()) {
         let kind = query.resource.gvk.kind.clone();
         let remaining = gone(steps.api, query, &uids, Some(SETTLES), printer).await?;
-        left.extend(remaining.values().map(|(name, _)| format!("{kind} {name}")));
+        left.extend(remaining.values().map(|blocked| format!("{kind} {}", blocked.name)));
     }
     if !unread.is_empty() {
         printer.warn(format_args!("not checked, because they may not be listed: {}", unread.join(", ")));
@@ -75,10 +78,55 @@ async fn namespaced(steps: &Steps<'_>, printer: &mut Printer) -> Result<Vec<Reso
     Ok(kinds.into_values().collect())
 }
 
-/// Returns whether one of the ClusterServiceVersions owns the object.
-fn is_owned(object: &Value, csvs: &[&ObjectRef]) -> bool {
-    object::list(object, &["metadata", "ownerReferences"]).iter().any(|owner| {
-        object::text(owner, &["kind"]) == kinds::CLUSTER_SERVICE_VERSION.kind
-            && csvs.iter().any(|csv| csv.name == object::text(owner, &["name"]))
-    })
+/// The objects of a namespace that the garbage collector deletes with an operator: all of their owners are deleted. Until then
+/// they are components of the operator, for which OLM creates the Operator object again.
+struct Dependents {
+    /// Kind and name of what is deleted. Their objects may no longer exist, so that their uids are unknown.
+    deleted: BTreeSet<(&'static str, String)>,
+    /// Objects with owners: the index of their kind, their uid, and kind, name and uid of their owners.
+    owned: Vec<(usize, String, Vec<[String; 3]>)>,
+}
+
+impl Dependents {
+    fn new(removal: &Removal) -> Self {
+        let csvs = removal.csvs.iter().chain(&removal.replaced);
+        // The OperatorCondition has the name of the ClusterServiceVersion, and owns permissions.
+        let kinds = [kinds::CLUSTER_SERVICE_VERSION.kind, kinds::OPERATOR_CONDITION.kind];
+        let deleted = csvs.flat_map(|csv| kinds.map(|kind| (kind, csv.name.clone())));
+        let recorded = removal.interrupted.iter().flat_map(|record| record.names.iter().cloned());
+        let subscriptions = removal.subscription.iter().map(|target| target.name.clone()).chain(recorded);
+        let subscriptions = subscriptions.map(|name| (kinds::SUBSCRIPTION.kind, name));
+        Self { deleted: deleted.chain(subscriptions).collect(), owned: Vec::new() }
+    }
+
+    fn add(&mut self, index: usize, object: &Value) {
+        let owners = object::list(object, &["metadata", "ownerReferences"]).iter();
+        let owners: Vec<[String; 3]> =
+            owners.map(|owner| ["kind", "name", "uid"].map(|field| object::text(owner, &[field]).to_owned())).collect();
+        if !owners.is_empty() {
+            self.owned.push((index, object::uid(object).to_owned(), owners));
+        }
+    }
+
+    /// Returns the uids of the objects of each kind, in the order of their indices.
+    fn into_uids(mut self) -> impl Iterator<Item = BTreeSet<String>> {
+        let mut uids: BTreeSet<String> = BTreeSet::new();
+        let mut by_kind: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+        loop {
+            let is_deleted = |[kind, name, uid]: &[String; 3]| {
+                uids.contains(uid) || self.deleted.iter().any(|(deleted, of)| deleted == kind && of == name)
+            };
+            let (found, rest): (Vec<_>, Vec<_>) =
+                self.owned.into_iter().partition(|(_, _, owners)| owners.iter().all(is_deleted));
+            self.owned = rest;
+            if found.is_empty() {
+                break;
+            }
+            for (index, uid, _) in found {
+                uids.insert(uid.clone());
+                by_kind.entry(index).or_default().insert(uid);
+            }
+        }
+        (0..).map(move |index| by_kind.remove(&index).unwrap_or_default())
+    }
 }

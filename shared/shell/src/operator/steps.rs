@@ -24,6 +24,10 @@ const GRACE: Duration = Duration::from_secs(15);
 /// How long custom resources may take whose operator does not run, and the garbage collector for what the operator owns.
 pub(super) const SETTLES: Duration = Duration::from_mins(1);
 
+/// How long the deletion of definitions may take: when the API server cannot list the custom resources, it tries again after a
+/// pause that doubles, up to more than a minute.
+const RETRIES: Duration = Duration::from_mins(5);
+
 /// The cluster-scoped kinds that OLM creates for a ClusterServiceVersion, and labels with their owner.
 pub(super) const OWNED: [Kind; 5] = [
     kinds::MUTATING_WEBHOOK_CONFIGURATION,
@@ -248,39 +252,48 @@ impl Steps<'_> {
         }
     }
 
-    /// Deletes CustomResourceDefinitions and the OperatorGroup, and repairs conversions.
-    pub(super) async fn delete_definitions(&mut self, printer: &mut Printer) -> Result<(), CliError> {
-        let mut uids = BTreeSet::new();
-        for crd in &self.removal.crds {
+    /// Deletes CustomResourceDefinitions, permissions of the manifests and the OperatorGroup, and repairs conversions. Without
+    /// `timeout`, waits [`RETRIES`] for the definitions.
+    pub(super) async fn delete_definitions(
+        &mut self,
+        timeout: Option<Duration>,
+        printer: &mut Printer,
+    ) -> Result<(), CliError> {
+        // Before any deletion: the API server lists the custom resources of a definition before it deletes it, and waits for the
+        // webhook.
+        for crd in self.removal.crds.iter().filter(|crd| crd.loses_conversion) {
             let target = kinds::CUSTOM_RESOURCE_DEFINITION.object("", &crd.name);
-            // Also before a deletion: the API server lists the custom resources of a definition before it deletes it, and waits for
-            // the webhook.
-            if crd.loses_conversion {
-                let patch = json!({ "spec": { "conversion": { "strategy": "None", "webhook": null } } });
-                match self.api.merge(&target, &patch).await {
-                    Ok(_) if crd.kept.is_some() => {
-                        printer.talk(format_args!("set the conversion of {} to None", crd.name));
-                    }
-                    Ok(_) => {}
-                    Err(refusal) if refusal.is_not_found() => {}
-                    Err(refusal) => return Err(refused("patch", &target, refusal)),
+            let patch = json!({ "spec": { "conversion": { "strategy": "None", "webhook": null } } });
+            match self.api.merge(&target, &patch).await {
+                Ok(_) if crd.kept.is_some() => {
+                    printer.talk(format_args!("set the conversion of {} to None", crd.name));
                 }
+                Ok(_) => {}
+                Err(refusal) if refusal.is_not_found() => {}
+                Err(refusal) => return Err(refused("patch", &target, refusal)),
             }
-            if crd.kept.is_none() {
-                let uid = self.uid(&target);
-                self.delete(&target, uid.as_deref(), printer).await?;
-                uids.extend(uid);
+        }
+        let mut uids = BTreeSet::new();
+        for crd in self.removal.crds.iter().filter(|crd| crd.kept.is_none()) {
+            let target = kinds::CUSTOM_RESOURCE_DEFINITION.object("", &crd.name);
+            let uid = self.uid(&target);
+            self.delete(&target, uid.as_deref(), printer).await?;
+            uids.extend(uid);
+        }
+        for permission in self.removal.permissions.iter().filter(|permission| permission.kept.is_none()) {
+            if let Some(target) = permission.target() {
+                self.delete(&target, Some(&permission.uid), printer).await?;
             }
         }
         if !uids.is_empty() {
             let query = ListQuery::all(&Resource::from(&kinds::CUSTOM_RESOURCE_DEFINITION));
-            let remaining = gone(self.api, query, &uids, Some(SETTLES), printer).await?;
+            let remaining = gone(self.api, query, &uids, Some(timeout.unwrap_or(RETRIES)), printer).await?;
             if !remaining.is_empty() {
                 return Err(CliError::new(
                     ErrorKind::Api,
                     format!("not deleted: CustomResourceDefinitions {}", described(&remaining)),
                 )
-                .hint("custom resources with finalizers block the deletion; kubectl get lists them"));
+                .hint("the API server first deletes their custom resources, and waits for finalizers; kubectl get lists these objects"));
             }
         }
         if let Some(group) = &self.removal.group {
@@ -301,7 +314,7 @@ fn text(record: &Record) -> Result<String, CliError> {
 /// Returns the error for custom resources whose finalizers are not removed.
 fn hanging(operands: &Operands, remaining: &Remaining, is_running: bool) -> CliError {
     let why = if is_running { "the operator has not removed them in time" } else { "the operator does not run" };
-    let first = remaining.values().next().map(|(name, _)| name.as_str()).unwrap_or_default();
+    let first = remaining.values().next().map(|blocked| blocked.name.as_str()).unwrap_or_default();
     let (namespace, name) = first.split_once('/').unwrap_or(("", first));
     let place = if namespace.is_empty() { String::new() } else { format!(" -n {namespace}") };
     CliError::new(

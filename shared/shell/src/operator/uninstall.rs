@@ -21,7 +21,7 @@ use olm_core::api::object::ObjectRef;
 use olm_core::listing::listed;
 use olm_core::membership;
 use olm_core::operatorgroup::intersection;
-use olm_core::removal::{self, OwnedCrd, Removal, Request};
+use olm_core::removal::{self, OwnedCrd, Permission, Removal, Request};
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ pub struct Options {
     pub backup: Option<PathBuf>,
     /// Whether an operator is removed that others require.
     pub force: bool,
-    /// How long to wait for custom resources; `None` for as long as the operator runs.
+    /// How long to wait for custom resources and definitions; `None` for as long as the operator runs.
     pub timeout: Option<Duration>,
     /// Whether to skip the prompt.
     pub yes: bool,
@@ -129,7 +129,7 @@ async fn uninstall(options: &Options, printer: &mut Printer) -> Result<Outcome, 
     steps.delete_subscription(printer).await?;
     steps.delete_operands(&operands, options.timeout, printer).await?;
     steps.delete_csvs(printer).await?;
-    steps.delete_definitions(printer).await?;
+    steps.delete_definitions(options.timeout, printer).await?;
     result.left = left(&steps, printer).await?;
     if result.left.is_empty() {
         steps.forget(printer).await?;
@@ -154,7 +154,8 @@ fn planned(removal: &Removal, operands: &[Operands]) -> Vec<ObjectRef> {
     let crds = crds.map(|crd| kinds::CUSTOM_RESOURCE_DEFINITION.object("", &crd.name));
     let operands = operands.iter().flat_map(|operands| &operands.objects).map(ObjectRef::from_object);
     let mut all: Vec<ObjectRef> = subscription.iter().cloned().chain(operands).chain(csvs.iter().cloned()).collect();
-    all.extend(crds.chain(group.iter().cloned()));
+    let permissions = removal.permissions.iter().filter(|permission| permission.kept.is_none());
+    all.extend(crds.chain(permissions.filter_map(Permission::target)).chain(group.iter().cloned()));
     all
 }
 
@@ -211,6 +212,10 @@ impl Removed<'_> {
             "dryRun": options.dry_run != DryRun::None,
             "deleted": deleted.iter().map(reference).collect::<Vec<_>>(),
             "retainedDefinitions": kept.collect::<Vec<_>>(),
+            "retainedPermissions": removal.permissions.iter().filter_map(|permission| {
+                let Permission { kind, name, kept, .. } = permission;
+                Some(json!({ "kind": kind, "name": name, "reason": kept.as_ref()? }))
+            }).collect::<Vec<_>>(),
             "conversionsSetToNone": repaired.collect::<Vec<_>>(),
             "dependents": removal.dependents, "dependencies": removal.dependencies,
             "backup": options.backup.as_ref().map(|folder| folder.display().to_string()),
@@ -227,7 +232,7 @@ fn targets(world: &Reader<'_>, namespace: &str) -> BTreeSet<String> {
 
 /// Returns what is done, in lines.
 fn plan(removal: &Removal, operands: &[Operands]) -> Vec<String> {
-    let Removal { namespace, subscription, csvs, crds, dependencies, group, .. } = removal;
+    let Removal { namespace, subscription, csvs, crds, permissions, dependencies, group, .. } = removal;
     let mut lines = vec![format!("In namespace {namespace}:")];
     if removal.interrupted.is_some() {
         lines.push("  continue the removal that was interrupted".to_owned());
@@ -263,6 +268,10 @@ fn plan(removal: &Removal, operands: &[Operands]) -> Vec<String> {
             ));
         }
     }
+    lines.extend(permissions.iter().map(|Permission { kind, name, kept, .. }| match kept {
+        None => format!("  delete {kind} {name}"),
+        Some(why) => format!("  keep {kind} {name}: {why}"),
+    }));
     lines.extend(group.iter().map(|group| format!("  delete OperatorGroup {}", group.name)));
     lines.extend(dependencies.iter().map(|name| {
         format!("  keep Subscription {name}, which nothing else requires; to remove it: kubectl olm operator uninstall {name} -n {namespace}")

@@ -340,6 +340,8 @@ forms! {
         deleted: Vec<Reference>,
         /// The CustomResourceDefinitions that are retained.
         retained_definitions: Vec<RetainedDefinition>,
+        /// The ClusterRoles and ClusterRoleBindings of the bundles' manifests that are retained.
+        retained_permissions: Vec<RetainedPermission>,
         /// CustomResourceDefinitions whose conversion webhook was removed.
         conversions_set_to_none: Vec<String>,
         /// The ClusterServiceVersions that require its APIs.
@@ -359,6 +361,15 @@ forms! {
         reason: String,
         /// The number of its objects that are retained; null if they cannot be read.
         objects: Option<u64>,
+    }
+    /// A ClusterRole or ClusterRoleBinding that is retained.
+    RetainedPermission {
+        /// Kind: ClusterRole or ClusterRoleBinding.
+        kind: String,
+        /// Name of the object in the cluster.
+        name: String,
+        /// Why it is retained.
+        reason: String,
     }
     /// The end of a wait: operator wait.
     OperatorWait {
