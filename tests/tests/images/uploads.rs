@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use olm_shell::cli::CliError;
-use olm_shell::image::{Built, Limits, Options, Pushable, Recipe, Sent, Watch, build};
+use olm_shell::image::{Built, Limits, Options, Pushable, Recipe, Transferred, Watch, build};
 use olm_tests::images::digest;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -220,10 +220,10 @@ fn image() -> Built {
 }
 
 /// Pushes the image. Returns the result, what the registry has received, and the reported progress.
-async fn pushed(registry: &Registry) -> (Result<String, CliError>, Vec<Sent>) {
+async fn pushed(registry: &Registry) -> (Result<String, CliError>, Vec<Transferred>) {
     let limits = Limits { stall: Duration::from_millis(500), ..Limits::default() };
     let options = Options { plain_http: vec![registry.address.to_string()], limits, ..Options::default() };
-    let progress: Arc<Mutex<Vec<Sent>>> = Arc::default();
+    let progress: Arc<Mutex<Vec<Transferred>>> = Arc::default();
     let seen = progress.clone();
     let watch: Watch = Arc::new(move |sent| seen.lock().unwrap().push(sent));
     let target = format!("{}/garden/rose:1", registry.address).parse().unwrap();
@@ -259,7 +259,7 @@ async fn interrupted_uploads_are_resumed() {
             // Broken-off requests are not among them.
             assert_eq!((count("PATCH"), count("POST")), (patches, posts), "{fault:?}: {:?}", state.requests);
             let total = (built.layer.bytes.len() + built.config.bytes.len()) as u64;
-            assert_eq!(progress.last(), Some(&Sent { done: total, total }), "{fault:?}");
+            assert_eq!(progress.last(), Some(&Transferred { done: total, total }), "{fault:?}");
             assert!(progress.iter().all(|sent| sent.total == total && sent.done <= total), "{fault:?}");
             assert!(progress.len() > 100, "{fault:?}: {}", progress.len());
         }

@@ -43,7 +43,8 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let content = interruptible(async {
         let mut pull = registries::options(&options.registries, printer).await?;
         pull.limits = Limits { kept: BUNDLE_BYTES, entries: MOST_ENTRIES, unpacked: MOST_UNPACKED, ..pull.limits };
-        let _progress = printer.progress(format!("pulling {location}"));
+        let progress = printer.progress(format!("pulling {location}"));
+        let pull = pull.watched(progress.watch());
         Ok(image::pull(&location, Requested::BundleFiles, &pull).await?)
     })?;
     let Some(content) = content else { return Ok(Outcome::Interrupted) };

@@ -53,7 +53,8 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let (items, paths) = items(directory)?;
     let catalog = read::index(items)?;
     whole(catalog.findings())?;
-    let bundles = Source::read_whole(&options.bundles, &options.images).map_err(|e| explained(e, &options.bundles))?;
+    let bundles = Source::read_whole(&options.bundles, &options.images.watched(progress.watch()))
+        .map_err(|e| explained(e, &options.bundles))?;
     let request = Request {
         mode: options.mode,
         channels: options.channels.clone(),

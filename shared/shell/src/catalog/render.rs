@@ -34,7 +34,7 @@ pub struct Options {
 /// Prints the blobs. Nothing is printed if some input cannot be read, or the filter matches nothing.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let progress = printer.progress("reading");
-    let mut source = Source::read_whole(&options.refs, &options.pull)?;
+    let mut source = Source::read_whole(&options.refs, &options.pull.watched(progress.watch()))?;
     drop(progress);
     let told = source.catalog.filter(&options.filter);
     if let Some(error) = all_refused(&told) {

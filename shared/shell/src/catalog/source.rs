@@ -168,7 +168,7 @@ impl OpenCatalog {
     /// Reads references as one catalog, and warns about findings.
     pub(crate) fn read(refs: &[Ref], images: &image::Options, printer: &mut Printer) -> Result<Self, CliError> {
         let progress = printer.progress("reading the catalog");
-        let Source { catalog, held } = Source::read(refs, images)?;
+        let Source { catalog, held } = Source::read(refs, &images.watched(progress.watch()))?;
         let load = catalog.load();
         drop(progress);
         let wrong = load.findings.iter().filter(|f| f.severity == Severity::Error).count();

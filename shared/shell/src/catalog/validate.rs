@@ -27,7 +27,7 @@ pub struct Options {
 /// Checks catalogs. The outcome is negative if a package is invalid or a file cannot be read.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let progress = printer.progress("reading the catalog");
-    let source = Source::read(&options.refs, &options.images)?;
+    let source = Source::read(&options.refs, &options.images.watched(progress.watch()))?;
     let directories = if options.strict { source.catalog.bundle_directories() } else { Vec::new() };
     let mut load = source.catalog.load();
     drop(progress);

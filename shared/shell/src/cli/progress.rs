@@ -1,10 +1,13 @@
 //! Progress of long operations: a spinner that appears on a terminal after one second.
 
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::image::{Transferred, Watch};
 
 /// The delay before the spinner appears.
 const DELAY: Duration = Duration::from_secs(1);
@@ -49,16 +52,22 @@ impl Progress {
         self.bar.set_message(what.into());
     }
 
-    /// Shows a bar in place of the spinner: `done` of `total` bytes.
-    pub fn bytes(&self, done: u64, total: u64) {
-        if self.bar.length() != Some(total) {
-            self.bar.set_length(total);
-            if let Ok(style) = ProgressStyle::with_template(BYTES) {
-                self.bar.set_style(style);
-            }
-        }
-        self.bar.set_position(done);
+    /// Returns a receiver of the progress of a push or a pull, which shows a bar in place of the spinner.
+    pub fn watch(&self) -> Watch {
+        let bar = self.bar.clone();
+        Arc::new(move |transferred| show(&bar, transferred))
     }
+}
+
+/// Shows a bar in place of the spinner.
+fn show(bar: &ProgressBar, Transferred { done, total }: Transferred) {
+    if bar.length() != Some(total) {
+        bar.set_length(total);
+        if let Ok(style) = ProgressStyle::with_template(BYTES) {
+            bar.set_style(style);
+        }
+    }
+    bar.set_position(done);
 }
 
 impl Drop for Progress {
@@ -70,7 +79,7 @@ impl Drop for Progress {
 #[cfg(test)]
 mod tests {
     use std::io;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     use indicatif::TermLike;
 
@@ -120,7 +129,7 @@ mod tests {
         assert!(shown.contains("reading the cluster") && !shown.contains('0'), "{shown:?}");
         let (alive, _) = mpsc::channel();
         let progress = Progress { bar, _alive: alive };
-        progress.bytes(1 << 20, 4 << 20);
+        progress.watch()(Transferred { done: 1 << 20, total: 4 << 20 });
         progress.bar.tick();
         let shown = screen.0.lock().unwrap().clone();
         assert!(shown.contains("1.00 MiB/4.00 MiB"), "{shown:?}");

@@ -3,13 +3,12 @@
 mod report;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 pub(crate) use self::report::ImageReport;
 use crate::blocking::block_on;
 use crate::cli::flags::{DataFormat, RegistryFlags};
 use crate::cli::{CliError, Outcome, Printer, registries, replace, signal};
-use crate::image::{self, Built, Location, Pushable, Sent};
+use crate::image::{self, Built, Location, Pushable};
 
 /// Where the image goes.
 #[derive(Clone, Debug)]
@@ -77,9 +76,7 @@ pub(crate) fn push(
     let pushed = interruptible(async {
         let options = registries::options(registries, printer).await?;
         let progress = printer.progress(format!("pushing {target}"));
-        let watch = Arc::new(move |sent: Sent| progress.bytes(sent.done, sent.total));
-        let watch: crate::image::Watch = watch;
-        Ok(image.push(&target, &options, &watch).await?)
+        Ok(image.push(&target, &options, &progress.watch()).await?)
     })?;
     if pushed.is_none() {
         return Ok(Outcome::Interrupted);

@@ -32,6 +32,7 @@ mod pull;
 mod push;
 mod registry;
 mod store;
+mod transfer;
 mod tree;
 mod upload;
 
@@ -51,7 +52,7 @@ use olm_core::budget::CATALOG_BYTES;
 pub use pull::{platforms, pull, pull_blocking, resolve};
 pub use push::{Part, Pushable};
 pub use store::{write_archive, write_layout};
-pub use upload::{Sent, Watch};
+pub use transfer::{PullWatch, Transferred, Watch};
 
 /// The label of a catalog image that names the directory of its file-based catalog.
 pub const CATALOG_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
@@ -178,9 +179,17 @@ pub struct Options {
     pub limits: Limits,
     /// The folder of the cache. Without a cache, each image is pulled into a temporary folder.
     pub cache: Option<PathBuf>,
+    /// Receives the progress.
+    pub watch: PullWatch,
 }
 
 impl Options {
+    /// Returns the options with a receiver of progress.
+    #[must_use]
+    pub fn watched(&self, watch: Watch) -> Self {
+        Self { watch: PullWatch(Some(watch)), ..self.clone() }
+    }
+
     /// Returns options with the user's credentials and cache, with retries, for commands.
     pub fn of_user() -> Self {
         let limits = Limits { attempts: ATTEMPTS, ..Limits::default() };

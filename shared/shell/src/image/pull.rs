@@ -10,6 +10,7 @@ use super::cache::{self, Description, Staging};
 use super::layout::Layout;
 use super::manifest::{self, Descriptor, Manifest, choose};
 use super::registry::Registry;
+use super::transfer::{Counted, Transferred};
 use super::tree::Tree;
 use super::{Content, Error, Excess, Location, Options, PullError, Requested, layer};
 use crate::blocking::block_on;
@@ -172,9 +173,13 @@ async fn pull_unbounded(location: &Location, wanted: Requested, options: &Option
     let staging = Staging::new(cache)?;
     let mut tree = Tree::new(staging.files(), &folders, named_by(&wanted), limits)?.strict(is_strict);
     let mut unpacked = limits.unpacked;
+    let total = image.layers.iter().fold(0, |total: u64, layer| total.saturating_add(layer.size));
+    let mut transferred = Transferred { done: 0, total };
     for layer in image.layers {
         tracing::debug!(image = %location, layer = layer.digest, size = layer.size, "pulling");
         let (blob, _guard) = source.blob(&layer).await?;
+        let blob = Counted::new(blob, options.watch.clone(), transferred);
+        transferred.done = transferred.done.saturating_add(layer.size);
         let applied = tokio::task::spawn_blocking(move || {
             tree.next_layer();
             let mut left = unpacked;

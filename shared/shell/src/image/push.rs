@@ -10,7 +10,8 @@ use super::build::Built;
 use super::layout::Layout;
 use super::manifest::{self, Descriptor, Manifest, check_digest};
 use super::registry::{Access, Refusal, Registry};
-use super::upload::{Blobs, Upload, Watch};
+use super::transfer::Watch;
+use super::upload::{Blobs, Upload};
 use super::{Error, LayoutError, Location, Options, PullError, Requested, layer};
 
 /// Most manifests of an image: of an index with one image for each platform.

@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use super::Error;
 use super::manifest::Descriptor;
 use super::registry::{Refusal, Registry};
+use super::transfer::{Transferred, Watch};
 
 /// The size from which blobs are uploaded in chunks, and of a chunk. Only one chunk is repeated after a failure.
 const CHUNK: u64 = 4 << 20;
@@ -36,18 +37,6 @@ const PAUSE: Duration = Duration::from_millis(500);
 const LEAST_CHUNK: HeaderName = HeaderName::from_static("oci-chunk-min-length");
 /// The header with the digest of the stored content.
 const STORED_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
-
-/// The progress of a push, in bytes of blobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent {
-    /// Bytes that were sent, or that the registry had already.
-    pub done: u64,
-    /// Bytes of all blobs.
-    pub total: u64,
-}
-
-/// Receives the progress of a push.
-pub type Watch = Arc<dyn Fn(Sent) + Send + Sync>;
 
 /// The content of blobs.
 pub(super) trait Blobs: Sync {
@@ -95,7 +84,7 @@ struct Session {
 pub(super) struct Upload {
     registry: Registry,
     watch: Watch,
-    sent: Sent,
+    sent: Transferred,
     /// Whether the credentials were accepted once: a later refusal is that of an expired token.
     is_accepted: bool,
 }
@@ -104,7 +93,7 @@ impl Upload {
     /// Starts a push of blobs of `total` bytes.
     pub(super) async fn new(mut registry: Registry, watch: Watch, total: u64) -> Result<Self, Refusal> {
         registry.authorize().await?;
-        Ok(Self { registry, watch, sent: Sent { done: 0, total }, is_accepted: false })
+        Ok(Self { registry, watch, sent: Transferred { done: 0, total }, is_accepted: false })
     }
 
     /// Uploads a blob, unless the registry has it.
@@ -419,7 +408,7 @@ struct Feed {
     left: Bytes,
     active: Active,
     watch: Watch,
-    sent: Sent,
+    sent: Transferred,
 }
 
 impl Body for Feed {

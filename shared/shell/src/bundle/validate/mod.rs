@@ -107,7 +107,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     };
     let refs = read::bundles(&options.refs)?;
     let progress = printer.progress("validating");
-    let bundles = validated(&refs, &core, against.as_ref(), &options.images);
+    let bundles = validated(&refs, &core, against.as_ref(), &options.images.watched(progress.watch()));
     drop(progress);
     for bundle in &bundles {
         if let Some(why) = &bundle.uncompared {
