@@ -37,3 +37,11 @@ pub fn guess_plural(kind: &str) -> String {
         _ => format!("{kind}s"),
     }
 }
+/// Returns whether the text could be a reference of an image.
+pub fn is_image_reference(image: &str) -> bool {
+    let name = image.split(['@']).next().unwrap_or_default();
+    !name.is_empty()
+        && !name.starts_with(['/', '.', '-', ':'])
+        && !name.ends_with(['/', ':', '.'])
+        && image.chars().all(|c| c.is_ascii_alphanumeric() || "./:@_-+".contains(c))
+}

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::Work;
 use crate::api::catalog_source::CatalogSource;
 use crate::api::conditions::{self, Conditions};
+use crate::api::names::is_image_reference;
 use crate::api::object;
 use crate::plan::Action;
 use crate::world::Reader;
@@ -22,7 +23,7 @@ pub(super) fn apply(world: &Reader<'_>, work: &mut Work<'_>) -> Option<Action> {
         return None;
     };
     let (image, unresolved) = fill(template, world.server_version().unwrap_or_default());
-    let is_reference = is_reference(&image);
+    let is_reference = is_image_reference(&image);
     if unresolved.is_empty() && is_reference {
         if CatalogSource::new(work.source).image() != image {
             let mut new = work.source.clone();
@@ -64,15 +65,6 @@ fn fill(template: &str, version: &str) -> (String, Vec<String>) {
         image = image.replace(&variable, value);
     }
     (image, unresolved)
-}
-
-/// Returns whether this could be an image reference.
-fn is_reference(image: &str) -> bool {
-    let name = image.split(['@']).next().unwrap_or_default();
-    !name.is_empty()
-        && !name.starts_with(['/', '.', '-', ':'])
-        && !name.ends_with(['/', ':', '.'])
-        && image.chars().all(|c| c.is_ascii_alphanumeric() || "./:@_-+".contains(c))
 }
 
 fn set(work: &mut Work<'_>, kind: &str, status: bool, reason: &str, message: &str) {
@@ -120,9 +112,9 @@ mod tests {
         let template = "registry.example.com/catalog:v{kube_major_version}.{kube_minor_version}.{kube_patch_version}";
         assert_eq!(filled(template, "v1.36.3-rc.1+k3s"), ("registry.example.com/catalog:v1.36.3".to_owned(), vec![]));
         assert_eq!(filled("a:{kube_minor_version}", "").1, ["kube_minor_version"]);
-        assert!(is_reference("registry.example.com:5000/a/b:v1.36"));
+        assert!(is_image_reference("registry.example.com:5000/a/b:v1.36"));
         for wrong in ["", "a b", "a/{group}/b", "/a", "a:"] {
-            assert!(!is_reference(wrong), "{wrong}");
+            assert!(!is_image_reference(wrong), "{wrong}");
         }
     }
 }

@@ -1,10 +1,14 @@
 //! Annotations that consoles and pipelines read after a bundle is published: values that they cannot parse are ignored or fail there.
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use jiff::Timestamp;
+use jiff::civil::DateTime;
 use serde_json::Value;
 
 use super::input::Input;
-use super::rule;
-use crate::api::object::{annotation, text};
+use super::rule::{self, Rule};
+use crate::api::names::is_image_reference;
+use crate::api::object::{annotation, list, text};
 use crate::bundle::synthesis::Manifest;
 use crate::go_format::quote;
 
@@ -30,8 +34,24 @@ const ANNOTATIONS: [(&str, Shape); 4] = [
     ("operators.operatorframework.io/internal-objects", Shape::Texts),
 ];
 
-/// Checks the annotations of the ClusterServiceVersion.
+/// Largest icon, in bytes.
+const ICON_BYTES: usize = 200 << 10;
+
+/// Checks what consoles show of the ClusterServiceVersion.
 pub(super) fn check(input: &mut Input, csv: &Manifest) {
+    for (n, icon) in list(&csv.object, &["spec", "icon"]).iter().enumerate() {
+        if let Some(problem) = icon_problem(text(icon, &["base64data"])) {
+            let path = ["spec", "icon", &n.to_string(), "base64data"];
+            input.report(&rule::ICON_CONTENT, csv, &path, format!("the icon {problem}"));
+        }
+    }
+    let mut report = |key: &str, rule: &'static Rule, is_valid: fn(&str) -> bool, what: &str| {
+        let Some(value) = annotation(&csv.object, key).filter(|value| !is_valid(value)) else { return };
+        let message = format!("annotation {key}: {} is not {what}", quote(value));
+        input.report(rule, csv, &["metadata", "annotations", key], message);
+    };
+    report("createdAt", &rule::CREATED_AT, is_date, "a date");
+    report("containerImage", &rule::CONTAINER_IMAGE, is_image_reference, "an image");
     for (key, shape) in ANNOTATIONS {
         let Some(value) = annotation(&csv.object, key) else { continue };
         if let Some(problem) = problem(value, shape) {
@@ -53,6 +73,21 @@ pub(super) fn check_bundle(input: &mut Input) {
     let shown = versions.as_str().map_or_else(|| versions.to_string(), quote);
     let message = format!("{OPENSHIFT_VERSIONS} {shown} is not a version, a list or a range of OpenShift versions");
     input.report(&rule::OPENSHIFT_VERSIONS, &annotations, &["annotations", OPENSHIFT_VERSIONS], message);
+}
+
+fn icon_problem(data: &str) -> Option<String> {
+    let data: String = data.split_whitespace().collect();
+    match BASE64_STANDARD.decode(data) {
+        Err(error) => Some(format!("is not base64: {error}")),
+        Ok(image) if image.len() > ICON_BYTES => Some(format!("has {} KiB", image.len() >> 10)),
+        Ok(_) => None,
+    }
+}
+
+/// Returns whether browsers read the text as a date.
+fn is_date(text: &str) -> bool {
+    let text = text.trim();
+    text.parse::<Timestamp>().is_ok() || text.parse::<DateTime>().is_ok()
 }
 
 fn problem(value: &str, shape: Shape) -> Option<&'static str> {
@@ -95,6 +130,21 @@ mod tests {
         for invalid in ["", "4.12", "v4", "v4.12.0", ">=v4.12", "v4.12-", "v4.x", "v4.5;v4.6"] {
             assert!(!is_versions(invalid), "{invalid}");
         }
+    }
+
+    #[test]
+    fn dates_and_icons() {
+        for valid in ["2026-01-31T12:00:00Z", "2026-01-31", "2026-01-31 12:00:00", "2026-01-31T12:00:00+01:00"] {
+            assert!(is_date(valid), "{valid}");
+        }
+        for invalid in ["", "<date>", "31.01.2026", "2026-13-01"] {
+            assert!(!is_date(invalid), "{invalid}");
+        }
+        let icon = |bytes: usize| icon_problem(&BASE64_STANDARD.encode(vec![0; bytes]));
+        assert_eq!(icon(ICON_BYTES), None);
+        assert_eq!(icon(ICON_BYTES + 1024), Some("has 201 KiB".to_owned()));
+        assert_eq!(icon_problem("AAAA\n AAAA"), None, "lines are joined");
+        assert!(icon_problem("<svg/>").unwrap().starts_with("is not base64: "));
     }
 
     #[test]

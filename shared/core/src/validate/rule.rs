@@ -259,6 +259,12 @@ rules! {
         "consoles ignore the annotation: correct its value, or remove it";
     OPENSHIFT_VERSIONS: "BV423" "openshift-versions" Warning [Olm] "com.redhat.openshift.versions cannot be parsed by the pipelines of catalogs",
         "write v4.12 (this version and later ones), =v4.12, v4.12-v4.15, or a list such as v4.12,v4.13";
+    ICON_CONTENT: "BV424" "icon-content" Warning [Olm] "The icon is not base64, or larger than 200 KiB",
+        "insert the output of base64 icon.png, of an image of some ten KiB: every client of a catalog downloads the icons of all packages";
+    CREATED_AT: "BV425" "created-at" Warning [Olm] "createdAt is not a date",
+        "write it as 2026-01-31T12:00:00Z or 2026-01-31";
+    CONTAINER_IMAGE: "BV426" "container-image" Warning [Olm] "containerImage is not an image",
+        "write the image of the operator as registry.example.com/name:tag or registry.example.com/name@sha256:…";
 
     WILDCARD: "BV501" "wildcard" Warning [Permissions] "A rule has wildcards", "list the API groups, resources and verbs that the operator uses";
     ESCALATION: "BV502" "escalation" Warning [Permissions] "A rule permits to gain all other permissions", "";

@@ -266,6 +266,9 @@ const CASES: &[(&str, Change)] = &[
     ("console-annotation", |b| {
         b.csv["metadata"]["annotations"]["operators.openshift.io/infrastructure-features"] = "disconnected".into();
     }),
+    ("icon-content", |b| b.csv["spec"]["icon"][0]["base64data"] = "<svg/>".into()),
+    ("created-at", |b| b.csv["metadata"]["annotations"]["createdAt"] = "<date>".into()),
+    ("container-image", |b| b.csv["metadata"]["annotations"]["containerImage"] = "<image>".into()),
     ("openshift-versions", |b| b.annotations += "  com.redhat.openshift.versions: 4.12+\n"),
     ("max-openshift-version", |b| b.crd["apiVersion"] = "apiextensions.k8s.io/v1beta1".into()),
     ("openshift-label", |b| b.crd["apiVersion"] = "apiextensions.k8s.io/v1beta1".into()),

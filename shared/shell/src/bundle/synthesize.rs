@@ -2,6 +2,7 @@
 //!
 //! *Guarantees*: with errors nothing is printed or written. What was changed by hand in files of an earlier run stays.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use olm_core::api::names::is_subdomain;
@@ -11,11 +12,12 @@ use olm_core::bundle::synthesis::{
     self, DEFAULT_MODE, Manifest, Metadata, OLM_YAML, Proposal, REQUIRED_FIELDS, Synthesis,
 };
 use olm_core::finding::{Finding, Severity};
+use olm_core::validate;
 use olm_core::version::Version;
 use serde_json::{Map, Value, json};
 
 use super::carried::Carried;
-use super::files::{self, Parts};
+use super::files::{self, Files, Parts};
 use super::input::Input;
 use super::merge::Merge;
 pub use super::options::{Options, Target};
@@ -93,6 +95,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
                 };
                 let (files, edited) = files::of_bundle(options, parts, &package_manifest)?;
                 report_left_out(options, &carried, printer);
+                warn_of_refusals(&files, options, printer);
                 let version = object::text(&synthesis.csv, &["spec", "version"]);
                 // A directory of package manifests has other versions, too.
                 let scope =
@@ -107,6 +110,23 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         }
     }
     Ok(if has_errors { Outcome::Negative } else { Outcome::Done })
+}
+
+/// Warns about what OLM or the API server would reject when the bundle is installed.
+fn warn_of_refusals(files: &Files, options: &Options, printer: &mut Printer) {
+    if options.target == Target::PackageManifests {
+        return;
+    }
+    let files: Vec<File> = files.iter().map(|(path, text)| File::new(format!("b/{path}"), text.as_bytes())).collect();
+    let selection = validate::Selection::from(BTreeSet::from([validate::Validator::Olm]));
+    let olm = validate::Options { selection, ..validate::Options::default() };
+    for finding in validate::validate("b", &files, &olm, &mut ()).findings {
+        let is_of_olm =
+            validate::rule(finding.code).is_some_and(|rule| rule.validators.contains(&validate::Validator::Olm));
+        if is_of_olm && finding.severity != Severity::Info {
+            printer.warn(finding.warning());
+        }
+    }
 }
 
 /// Checks the flags.
