@@ -12,3 +12,4 @@ mod operatorgroup;
 mod operatorgroup_lint;
 mod plain_bundles;
 mod sweep;
+mod synthesize;

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::api::cluster_service_version::reason;
 use crate::api::object::{self, ObjectRef};
+use crate::settings::PLAIN_DISABLED;
 use crate::visible::word;
 
 /// The severity of a reason.
@@ -541,6 +542,8 @@ impl Reason {
                 word(&format!("system:serviceaccount:{namespace}:{name}"))
             ),
             Self::BundleNotProvided { image, .. } => format!("--bundle-image {image}=PATH"),
+            // The message states what to do.
+            Self::BundleUnpackFailed { message, .. } if message.contains(PLAIN_DISABLED) => return None,
             Self::BundleUnpackFailed { image, .. } => {
                 let image = format!("docker://{image}");
                 format!("to check whether the image can be pulled, run skopeo inspect {}; it is retried automatically", word(&image))
