@@ -33,7 +33,7 @@ pub(super) fn record(csv: Csv<'_>, step: &Step, now: Timestamp) -> Vec<Action> {
     let mut changed = false;
     if let Some(requirements) = &step.requirements {
         let old = status.get("requirementStatus").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        if old != requirements {
+        if !is_permutation(old, requirements) {
             changed = true;
             status.insert("requirementStatus".to_owned(), requirements.as_slice().into());
         }
@@ -82,6 +82,20 @@ pub(super) fn record(csv: Csv<'_>, step: &Step, now: Timestamp) -> Vec<Action> {
     actions
 }
 
+/// Returns whether the requirements differ at most in their order. OLM checks the ServiceAccounts of a ClusterServiceVersion in the
+/// random order of a Go map: its order is retained, so that a cluster changes hands without a write.
+fn is_permutation(old: &[Value], new: &[Value]) -> bool {
+    if old == new {
+        return true;
+    }
+    let mut rest: Vec<&Value> = old.iter().collect();
+    old.len() == new.len()
+        && new.iter().all(|entry| {
+            let found = rest.iter().position(|known| *known == entry);
+            found.map(|index| rest.swap_remove(index)).is_some()
+        })
+}
+
 /// Appends to the history unless the last entry has the same phase and reason.
 fn append(status: &mut serde_json::Map<String, Value>, condition: Value) {
     let history = status.entry("conditions").or_insert_with(|| json!([]));
@@ -93,4 +107,22 @@ fn append(status: &mut serde_json::Map<String, Value>, condition: Value) {
     history.push(condition);
     let surplus = history.len().saturating_sub(HISTORY);
     history.drain(..surplus);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_requirements_is_retained_and_other_differences_are_not() {
+        let account = |name: &str, met: &str| json!({ "kind": "ServiceAccount", "name": name, "status": met });
+        let known = [account("a", "Present"), account("b", "Present"), account("b", "Present")];
+        let [a, b, _] = known.clone();
+        for permutation in [[b.clone(), a.clone(), b.clone()], [b.clone(), b.clone(), a.clone()]] {
+            assert!(is_permutation(&known, &permutation));
+        }
+        assert!(!is_permutation(&known, &[a.clone(), a.clone(), b.clone()]), "other numbers of equal entries");
+        assert!(!is_permutation(&known, &known[..2]));
+        assert!(!is_permutation(&known, &[a, b, account("b", "NotPresent")]));
+    }
 }
