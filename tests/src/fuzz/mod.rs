@@ -24,6 +24,7 @@ mod lint;
 mod must_gather;
 mod parts;
 mod shown;
+mod synthesize;
 mod validate;
 mod versions;
 
@@ -31,7 +32,7 @@ mod versions;
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Target); 15] = [
+pub const TARGETS: [(&str, Target); 16] = [
     ("bundle", bundle::run),
     ("catalog", catalog::run),
     ("cel", cel::run),
@@ -45,6 +46,7 @@ pub const TARGETS: [(&str, Target); 15] = [
     ("layers", layers::run),
     ("lint", lint::run),
     ("must_gather", must_gather::run),
+    ("synthesize", synthesize::run),
     ("validate", validate::run),
     ("versions", versions::run),
 ];
