@@ -1,5 +1,6 @@
 //! Tests of `kubectl olm install-plan explain`.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -54,6 +55,35 @@ fn a_bundle_is_explained() {
     let (code, out, _) = explain(&["--package", "tea-house@1.1.0"]);
     assert!(out.contains("Subscription tea-house gets version 1.0.0 next, which is not in the range =1.1.0"), "{out}");
     assert_eq!(code, 1);
+}
+
+#[test]
+fn a_bundle_of_plain_manifests_is_explained_unless_the_feature_gate_disables_it() {
+    let plain = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/plain");
+    let bundle = tempfile::tempdir().unwrap();
+    let (manifests, metadata) = (bundle.path().join("manifests"), bundle.path().join("metadata"));
+    for directory in [&manifests, &metadata] {
+        fs::create_dir(directory).unwrap();
+    }
+    for entry in fs::read_dir(plain.join("rose")).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, manifests.join(path.file_name().unwrap())).unwrap();
+    }
+    fs::copy(plain.join("olm.yaml"), metadata.join("olm.yaml")).unwrap();
+    let annotations = "annotations:\n  operators.operatorframework.io.bundle.mediatype.v1: k8s+v1\n";
+    fs::write(metadata.join("annotations.yaml"), annotations).unwrap();
+    let bundle = bundle.path().to_str().unwrap();
+    let (code, out, err) = explain(&["--bundle", bundle]);
+    assert_eq!((code, out.as_str()), (2, ""), "{err}");
+    assert!(err.contains("the bundle does not name its package"), "{err}");
+    let annotations = format!("{annotations}  operators.operatorframework.io.bundle.package.v1: rose\n");
+    fs::write(metadata.join("annotations.yaml"), annotations).unwrap();
+
+    let (_, out, err) = explain(&["--bundle", bundle]);
+    assert!(out.contains("install rose 1.0.0 (rose.v1.0.0)"), "{out}{err}");
+    let (code, out, err) = explain(&["--bundle", bundle, "--feature-gates", "PlainBundles=false"]);
+    assert_eq!((code, out.as_str()), (2, ""), "{err}");
+    assert!(err.contains("the feature gate PlainBundles disables"), "{err}");
 }
 
 #[test]

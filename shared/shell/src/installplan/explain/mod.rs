@@ -277,6 +277,11 @@ async fn subjects(asked: &Request, state: &ClusterState, images: &image::Options
             }
             let bundle = bundle.render();
             let bundle = bundle.map_err(|finding| CliError::input(finding.to_string()).at(reference))?;
+            if bundle.package.is_empty() {
+                return Err(CliError::input("the bundle does not name its package").at(reference).hint(
+                    "set the annotation operators.operatorframework.io.bundle.package.v1 in metadata/annotations.yaml",
+                ));
+            }
             vec![Subject::Bundle { namespace: namespace(), bundle: Box::new(bundle) }]
         }
     })
