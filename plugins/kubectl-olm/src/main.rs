@@ -48,6 +48,9 @@ fn main() -> ExitCode {
     if let Some(question) = Question::from_arguments(&arguments) {
         return program::finish(printer.data(completion::answer(question)).map(|()| Outcome::Done), &mut printer);
     }
+    if let Some(page) = program::reference::<Arguments>(&arguments) {
+        return program::finish(printer.data(page).map(|()| Outcome::Done), &mut printer);
+    }
     let arguments = help_goes_last(arguments);
     if arguments.len() == 1 {
         return program::finish(welcome::run(&mut printer), &mut printer);

@@ -1,7 +1,8 @@
 //! The shell of kubectl-olm: all I/O. It obtains decisions from olm-core and executes them.
 //!
 //! ```text
-//!   program   the `main` function of plugins
+//!   program   the `main` function of plugins, and the reference of their commands
+//!             program, reference
 //!   commands  what each command does
 //!             bundle, catalog, completion, delivery, installplan, olm, operator, operatorgroup, run, version
 //!   cli       the command line: flags, streams, tables, errors as shown to users
@@ -33,6 +34,7 @@ pub mod olm;
 pub mod operator;
 pub mod operatorgroup;
 pub mod program;
+pub mod reference;
 pub mod registry;
 pub mod run;
 #[cfg(test)]

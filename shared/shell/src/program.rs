@@ -10,6 +10,7 @@ use crate::cli::flags::TalkFlags;
 use crate::cli::logging::{self, Usually};
 use crate::cli::{Outcome, Printer, name, signal};
 use crate::completion::{self, Question};
+use crate::reference;
 
 /// The help template, in kubectl's order: description, examples, options, usage.
 const HELP: &str = "{about-with-newline}\n{before-help}{all-args}\n\n{usage-heading}\n  {usage}{after-help}";
@@ -26,6 +27,10 @@ pub fn main<A: Parser>(body: impl FnOnce(A, &mut Printer) -> Result<Outcome, Cli
         let reply = completion::complete(command::<A>(""), &question.words);
         return finish(printer.data(reply).map(|()| Outcome::Done), &mut printer);
     }
+    if let Some(page) = reference::<A>(&arguments) {
+        let mut printer = Printer::stdio();
+        return finish(printer.data(page).map(|()| Outcome::Done), &mut printer);
+    }
     match parse::<A>(arguments) {
         Ok(Parsed { arguments, talk, logs_itself }) => {
             let mut printer = talk.printer();
@@ -37,6 +42,12 @@ pub fn main<A: Parser>(body: impl FnOnce(A, &mut Printer) -> Result<Outcome, Cli
         }
         Err(refusal) => refuse(&refusal),
     }
+}
+
+/// Returns the page of the reference that the arguments of this process request, if any.
+pub fn reference<A: Parser>(arguments: &[OsString]) -> Option<String> {
+    let spelled = name::spelled(arguments.first()?);
+    reference::requested(arguments, || command::<A>(&spelled))
 }
 
 /// Reports the result of a body, and returns the exit code: 130 after Ctrl-C, whatever the result.

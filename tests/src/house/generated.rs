@@ -24,6 +24,7 @@ pub fn stale(files: Vec<Generated>) -> Result<Vec<Finding>> {
             continue;
         }
         if std::env::var_os("OLM_GENERATE").is_some() {
+            path.parent().map_or(Ok(()), fs::create_dir_all).with_context(|| file.display().to_string())?;
             fs::write(&path, text).with_context(|| file.display().to_string())?;
         } else {
             let what = "is out of date: run OLM_GENERATE=1 cargo test -p olm-tests generated";

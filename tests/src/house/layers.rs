@@ -67,7 +67,7 @@ const SHELL: [Layer; 8] = [
     layer("observe", &["observe"], "the state of a cluster, or of files instead of it, read once as a World"),
     layer("cli", &["cli"], "the command line: flags, streams, tables, errors as shown to users"),
     layer("commands", &[], "what each command does"),
-    layer("program", &["program"], "the `main` function of plugins"),
+    layer("program", &["program", "reference"], "the `main` function of plugins, and the reference of their commands"),
 ];
 
 /// Returns the height of a module's layer; a higher layer imports from lower ones.

@@ -5,6 +5,7 @@
 mod answers;
 mod documents;
 mod pages;
+mod reference;
 mod schemas;
 mod validate;
 
@@ -129,6 +130,7 @@ fn generated_files_are_fresh() {
     assert!(!files.is_empty());
     files.extend(schemas::files());
     files.extend(documents::files());
+    files.extend(reference::files());
     files.extend(layers::tables().unwrap());
     holds(&generated::stale(files).unwrap());
 }
