@@ -43,6 +43,12 @@ pub fn set_owner(object: &mut Value, owner: &Value) {
     object::set_label(object, OWNER_KIND, object::text(owner, &["kind"]));
 }
 
+/// Returns kind, namespace and name of the owner that the labels identify, if there are all three.
+pub fn owner(object: &Value) -> Option<(&str, &str, &str)> {
+    let [kind, namespace, name] = [OWNER_KIND, OWNER_NAMESPACE, OWNER].map(|key| object::label(object, key));
+    Some((kind?, namespace?, name?))
+}
+
 /// Returns whether the three owner labels identify this owner.
 pub fn is_owner(object: &Value, owner: &Value) -> bool {
     object::label(object, OWNER) == Some(object::name(owner))

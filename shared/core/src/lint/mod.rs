@@ -31,6 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde_json::Value;
 
+pub(crate) use self::known::unchecked;
 pub use self::problem::{Change, Fingerprint, Fix, Problem};
 pub use self::rule::{RULES, Rule, rule};
 use crate::api::cluster_service_version::is_copy;
@@ -75,11 +76,7 @@ pub fn lint(world: &World, known: &Known, now: Timestamp) -> Linted {
     apis::check(&context, &mut found);
     orphans::check(&context, &mut found);
     found.sort_by_cached_key(Problem::place_among_others);
-    let in_part = known::in_part(known).into_iter();
-    let unchecked = in_part
-        .map(|(reason, codes)| Unchecked { codes: codes.into_iter().collect(), reason: reason.to_owned() })
-        .collect();
-    Linted { groups: context.all.scopes().len(), problems: found, unchecked }
+    Linted { groups: context.all.scopes().len(), problems: found, unchecked: unchecked(&RULES, known) }
 }
 
 /// Returns the namespaces whose InstallPlans have to be read: they contain what is installed with a group's ServiceAccount, and the

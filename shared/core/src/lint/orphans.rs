@@ -10,7 +10,7 @@ use super::rule::{ORPHANED_COPY, ORPHANED_GROUP_ROLE, ORPHANED_PERMISSIONS};
 use crate::api::cluster_service_version::Csv;
 use crate::api::install_plan::{InstallPlan, Phase};
 use crate::api::kinds;
-use crate::api::labels::{COPIED_FROM, OWNER, OWNER_KIND, OWNER_NAMESPACE};
+use crate::api::labels::{COPIED_FROM, owner};
 use crate::api::object::{self, ObjectRef};
 use crate::api::subscription::Subscription;
 use crate::listing::shortened;
@@ -66,12 +66,6 @@ pub(super) fn owners(world: &Reader<'_>) -> BTreeSet<String> {
         _ => None,
     });
     missing.collect()
-}
-
-/// Returns kind, namespace and name of the owner that the labels of an object name.
-fn owner(object: &Value) -> Option<(&str, &str, &str)> {
-    let [kind, namespace, name] = [OWNER_KIND, OWNER_NAMESPACE, OWNER].map(|key| object::label(object, key));
-    Some((kind?, namespace?, name?))
 }
 
 /// Returns the problem of a role or binding whose owner does not exist.

@@ -79,36 +79,36 @@ impl Fingerprint {
 
 impl Problem {
     /// Creates a problem of an object, with the severity of the rule.
-    pub(super) fn new(rule: &'static Rule, object: &Value, message: impl Into<String>) -> Self {
+    pub(crate) fn new(rule: &'static Rule, object: &Value, message: impl Into<String>) -> Self {
         Self::about(rule, ObjectRef::from_object(object), message)
     }
 
     /// Creates a problem of an object that may not exist, with the severity of the rule.
-    pub(super) fn about(rule: &'static Rule, object: ObjectRef, message: impl Into<String>) -> Self {
+    pub(crate) fn about(rule: &'static Rule, object: ObjectRef, message: impl Into<String>) -> Self {
         Self { rule, severity: rule.severity, object, other_objects: Vec::new(), message: message.into(), fix: None }
     }
 
-    pub(super) fn severity(self, severity: Severity) -> Self {
+    pub(crate) fn severity(self, severity: Severity) -> Self {
         Self { severity, ..self }
     }
 
-    pub(super) fn also(mut self, others: impl IntoIterator<Item = ObjectRef>) -> Self {
+    pub(crate) fn also(mut self, others: impl IntoIterator<Item = ObjectRef>) -> Self {
         self.other_objects.extend(others);
         self
     }
 
     /// Adds a fix in words only.
-    pub(super) fn advise(self, description: impl Into<String>) -> Self {
+    pub(crate) fn advise(self, description: impl Into<String>) -> Self {
         Self { fix: Some(Fix { description: description.into(), change: None, is_safe: false }), ..self }
     }
 
     /// Adds a change that a user has to decide on.
-    pub(super) fn propose(self, description: impl Into<String>, change: Change) -> Self {
+    pub(crate) fn propose(self, description: impl Into<String>, change: Change) -> Self {
         Self { fix: Some(Fix { description: description.into(), change: Some(change), is_safe: false }), ..self }
     }
 
     /// Adds a change that removes nothing that a user may want.
-    pub(super) fn fix(self, description: impl Into<String>, change: Change) -> Self {
+    pub(crate) fn fix(self, description: impl Into<String>, change: Change) -> Self {
         Self { fix: Some(Fix { description: description.into(), change: Some(change), is_safe: true }), ..self }
     }
 
@@ -119,7 +119,7 @@ impl Problem {
     }
 
     /// Returns the key by which problems are sorted: namespace, object, code.
-    pub(super) fn place_among_others(&self) -> impl Ord + use<> {
+    pub(crate) fn place_among_others(&self) -> impl Ord + use<> {
         let ObjectRef { gvk, name, .. } = self.object.clone();
         (namespace_of(&self.object).to_owned(), gvk.kind, name, self.rule.code, self.other_objects.clone())
     }

@@ -9,6 +9,8 @@ use crate::world::{GroupKind, kind};
 pub struct Rule {
     /// Stable code.
     pub code: &'static str,
+    /// The command that explains it with `--explain CODE`.
+    pub explained_by: &'static str,
     /// Stable name.
     pub name: &'static str,
     /// Default severity of its findings.
@@ -22,22 +24,25 @@ pub struct Rule {
     /// How to fix it.
     pub fix: &'static str,
     /// The kinds whose objects in the checked namespace all have to be known for a full check.
-    pub(super) here: &'static [GroupKind],
+    pub(crate) here: &'static [GroupKind],
     /// The kinds whose objects in all namespaces have to be known for a full check.
-    pub(super) everywhere: &'static [GroupKind],
+    pub(crate) everywhere: &'static [GroupKind],
     /// Other kinds that it checks; nothing is found in objects of them that are not known.
-    pub(super) reads: &'static [GroupKind],
+    pub(crate) reads: &'static [GroupKind],
 }
 
-/// Returns the rule with that code or name, ignoring case.
-pub fn rule(name: &str) -> Option<&'static Rule> {
-    RULES.into_iter().find(|rule| rule.code.eq_ignore_ascii_case(name) || rule.name.eq_ignore_ascii_case(name))
+/// The command that checks the rules of this table.
+const LINT: &str = "kubectl olm operatorgroup lint";
+
+/// Returns the rule of a table with that code or name, ignoring case.
+pub fn rule(rules: &[&'static Rule], name: &str) -> Option<&'static Rule> {
+    rules.iter().copied().find(|rule| rule.code.eq_ignore_ascii_case(name) || rule.name.eq_ignore_ascii_case(name))
 }
 
 impl Rule {
     /// Returns the command that prints [`Self::explanation`].
     pub fn command(&self) -> String {
-        format!("kubectl olm operatorgroup lint --explain {}", self.code)
+        format!("{} --explain {}", self.explained_by, self.code)
     }
 
     /// Returns the full description, as text.
@@ -77,6 +82,7 @@ pub static RULES: [&Rule; 22] = [
 
 pub(super) static SEVERAL_GROUPS: Rule = Rule {
     code: "OG001",
+    explained_by: LINT,
     name: "several-groups",
     severity: Severity::Error,
     summary: "There are several OperatorGroups in one namespace",
@@ -91,6 +97,7 @@ pub(super) static SEVERAL_GROUPS: Rule = Rule {
 
 pub(super) static NO_GROUP: Rule = Rule {
     code: "OG002",
+    explained_by: LINT,
     name: "no-group",
     severity: Severity::Error,
     summary: "There are operators in a namespace without an OperatorGroup",
@@ -105,6 +112,7 @@ pub(super) static NO_GROUP: Rule = Rule {
 
 pub(super) static INSTALL_MODES: Rule = Rule {
     code: "OG003",
+    explained_by: LINT,
     name: "install-modes",
     severity: Severity::Error,
     summary: "A ClusterServiceVersion does not support the targets of its OperatorGroup",
@@ -123,6 +131,7 @@ pub(super) static INSTALL_MODES: Rule = Rule {
 
 pub(super) static OWN_NAMESPACE_MISSING: Rule = Rule {
     code: "OG004",
+    explained_by: LINT,
     name: "own-namespace-missing",
     severity: Severity::Error,
     summary: "A ClusterServiceVersion needs its own namespace among the targets",
@@ -138,6 +147,7 @@ pub(super) static OWN_NAMESPACE_MISSING: Rule = Rule {
 
 pub(super) static INVALID_TARGETS: Rule = Rule {
     code: "OG005",
+    explained_by: LINT,
     name: "invalid-targets",
     severity: Severity::Error,
     summary: "The targets are invalid",
@@ -152,6 +162,7 @@ pub(super) static INVALID_TARGETS: Rule = Rule {
 
 pub(super) static TARGETS_AND_SELECTOR: Rule = Rule {
     code: "OG006",
+    explained_by: LINT,
     name: "targets-and-selector",
     severity: Severity::Warning,
     summary: "Both spec.targetNamespaces and spec.selector are given",
@@ -165,6 +176,7 @@ pub(super) static TARGETS_AND_SELECTOR: Rule = Rule {
 
 pub(super) static EMPTY_SELECTION: Rule = Rule {
     code: "OG007",
+    explained_by: LINT,
     name: "empty-selection",
     severity: Severity::Warning,
     summary: "The selector matches no namespace, or only namespaces that are being deleted",
@@ -179,6 +191,7 @@ pub(super) static EMPTY_SELECTION: Rule = Rule {
 
 pub(super) static TARGET_MISSING: Rule = Rule {
     code: "OG008",
+    explained_by: LINT,
     name: "target-missing",
     severity: Severity::Warning,
     summary: "A target namespace does not exist",
@@ -193,6 +206,7 @@ pub(super) static TARGET_MISSING: Rule = Rule {
 
 pub(super) static CONFLICTING_APIS: Rule = Rule {
     code: "OG009",
+    explained_by: LINT,
     name: "conflicting-apis",
     severity: Severity::Error,
     summary: "Two OperatorGroups provide the same APIs to the same namespaces",
@@ -212,6 +226,7 @@ pub(super) static CONFLICTING_APIS: Rule = Rule {
 
 pub(super) static STATIC_LACKS_API: Rule = Rule {
     code: "OG010",
+    explained_by: LINT,
     name: "static-lacks-api",
     severity: Severity::Error,
     summary: "A static OperatorGroup does not name an API of its member",
@@ -227,6 +242,7 @@ pub(super) static STATIC_LACKS_API: Rule = Rule {
 
 pub(super) static ACCOUNT_MISSING: Rule = Rule {
     code: "OG011",
+    explained_by: LINT,
     name: "service-account-missing",
     severity: Severity::Error,
     summary: "The ServiceAccount of an OperatorGroup does not exist",
@@ -241,6 +257,7 @@ pub(super) static ACCOUNT_MISSING: Rule = Rule {
 
 pub(super) static ACCOUNT_LACKS_PERMISSIONS: Rule = Rule {
     code: "OG012",
+    explained_by: LINT,
     name: "service-account-permissions",
     severity: Severity::Error,
     summary: "The ServiceAccount of an OperatorGroup lacks permissions to install its members",
@@ -256,6 +273,7 @@ pub(super) static ACCOUNT_LACKS_PERMISSIONS: Rule = Rule {
 
 pub(super) static STALE_MEMBER: Rule = Rule {
     code: "OG013",
+    explained_by: LINT,
     name: "stale-member",
     severity: Severity::Warning,
     summary: "The annotations of a ClusterServiceVersion differ from its OperatorGroup",
@@ -271,6 +289,7 @@ pub(super) static STALE_MEMBER: Rule = Rule {
 
 pub(super) static STALE_STATUS: Rule = Rule {
     code: "OG014",
+    explained_by: LINT,
     name: "stale-status",
     severity: Severity::Warning,
     summary: "The status of an OperatorGroup does not match its spec or the namespaces",
@@ -286,6 +305,7 @@ pub(super) static STALE_STATUS: Rule = Rule {
 
 pub(super) static STALE_APIS: Rule = Rule {
     code: "OG015",
+    explained_by: LINT,
     name: "stale-apis",
     severity: Severity::Warning,
     summary: "olm.providedAPIs of an OperatorGroup does not match what its members provide",
@@ -301,6 +321,7 @@ pub(super) static STALE_APIS: Rule = Rule {
 
 pub(super) static EMPTY_HOLDS_APIS: Rule = Rule {
     code: "OG016",
+    explained_by: LINT,
     name: "empty-holds-apis",
     severity: Severity::Warning,
     summary: "An OperatorGroup without operators prevents others from providing APIs",
@@ -315,6 +336,7 @@ pub(super) static EMPTY_HOLDS_APIS: Rule = Rule {
 
 pub(super) static UNUSED: Rule = Rule {
     code: "OG017",
+    explained_by: LINT,
     name: "unused",
     severity: Severity::Info,
     summary: "An OperatorGroup is not used",
@@ -329,6 +351,7 @@ pub(super) static UNUSED: Rule = Rule {
 
 pub(super) static ORPHANED_COPY: Rule = Rule {
     code: "OG018",
+    explained_by: LINT,
     name: "orphaned-copy",
     severity: Severity::Warning,
     summary: "A copied ClusterServiceVersion has lost its original, or its namespace is no longer a target",
@@ -343,6 +366,7 @@ pub(super) static ORPHANED_COPY: Rule = Rule {
 
 pub(super) static ORPHANED_GROUP_ROLE: Rule = Rule {
     code: "OG019",
+    explained_by: LINT,
     name: "orphaned-group-role",
     severity: Severity::Warning,
     summary: "A ClusterRole belongs to an OperatorGroup that does not exist",
@@ -358,6 +382,7 @@ pub(super) static ORPHANED_GROUP_ROLE: Rule = Rule {
 
 pub(super) static ORPHANED_PERMISSIONS: Rule = Rule {
     code: "OG020",
+    explained_by: LINT,
     name: "orphaned-permissions",
     severity: Severity::Warning,
     summary: "Roles or bindings belong to a ClusterServiceVersion that does not exist",
@@ -373,6 +398,7 @@ pub(super) static ORPHANED_PERMISSIONS: Rule = Rule {
 
 pub(super) static PACKAGE_DOES_NOT_FIT: Rule = Rule {
     code: "OG021",
+    explained_by: LINT,
     name: "package-does-not-fit",
     severity: Severity::Warning,
     summary: "No version of the package that --package names supports the targets of an OperatorGroup",
@@ -387,6 +413,7 @@ pub(super) static PACKAGE_DOES_NOT_FIT: Rule = Rule {
 
 pub(super) static INVALID_FIELDS: Rule = Rule {
     code: "OG022",
+    explained_by: LINT,
     name: "invalid-fields",
     severity: Severity::Error,
     summary: "The API server would refuse an OperatorGroup",

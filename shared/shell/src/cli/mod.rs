@@ -11,6 +11,7 @@
 //!   list       the flags and the printing of list commands
 //!   errors     errors of the library modules -> error: kind, location, hints and causes
 //!   findings   findings about files, in formats for tools ─ baseline   known findings to omit
+//!   problems   problems of objects, with their fixes  ─ findings
 //!   logging    log lines on stderr
 //!   replace    replaces several files, or none
 //!   outcome    the outcome of a command, and its exit code
@@ -32,6 +33,7 @@ pub mod name;
 pub mod outcome;
 pub mod output;
 pub mod paint;
+pub(crate) mod problems;
 pub mod progress;
 pub mod prompt;
 pub(crate) mod registries;

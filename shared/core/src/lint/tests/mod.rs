@@ -69,8 +69,8 @@ fn command(problem: &Problem) -> String {
 fn rules_have_codes_in_order_and_names_of_their_own() {
     for (at, one) in RULES.into_iter().enumerate() {
         assert_eq!(one.code, format!("OG{:03}", at + 1));
-        assert_eq!(rule(&one.code.to_lowercase()), Some(one));
-        assert_eq!(rule(one.name), Some(one), "{} is the name of two rules", one.name);
+        assert_eq!(rule(&RULES, &one.code.to_lowercase()), Some(one));
+        assert_eq!(rule(&RULES, one.name), Some(one), "{} is the name of two rules", one.name);
         let explanation = one.explanation();
         let flat = explanation.replace('\n', " ");
         for part in [one.code, one.name, one.summary, one.why, one.fix] {
@@ -78,7 +78,7 @@ fn rules_have_codes_in_order_and_names_of_their_own() {
         }
         assert!(!one.summary.ends_with('.') && one.why.ends_with('.') && one.fix.ends_with('.'), "{}", one.code);
     }
-    assert_eq!(rule("OG999"), None);
+    assert_eq!(rule(&RULES, "OG999"), None);
 }
 
 #[test]

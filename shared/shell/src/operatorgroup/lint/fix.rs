@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::Options;
 use crate::cli::findings::Format;
+use crate::cli::problems::subject;
 use crate::cli::prompt::confirm;
 use crate::cli::{CliError, Printer};
 use crate::cluster::api::Api;
@@ -19,12 +20,6 @@ use crate::observe::ClusterState;
 pub(super) struct Fixed {
     pub(super) problem: Problem,
     pub(super) command: String,
-}
-
-/// Returns a name such as `OperatorGroup garden/all`.
-pub(super) fn subject(object: &ObjectRef) -> String {
-    let ObjectRef { gvk, namespace, name } = object;
-    if namespace.is_empty() { format!("{} {name}", gvk.kind) } else { format!("{} {namespace}/{name}", gvk.kind) }
 }
 
 /// Fixes problems, and removes the fixed ones from the list.

@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use olm_core::lint::{Fingerprint, Linted, Problem, RULES, lint, rule};
+use olm_core::lint::{Fingerprint, Linted, Problem, RULES, lint};
 use olm_core::listing::count;
 use tokio::time::Instant;
 
@@ -28,7 +28,7 @@ use crate::cli::baseline::{self, Baseline};
 pub use crate::cli::findings::FailOn;
 use crate::cli::findings::Format;
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
-use crate::cli::table::Table;
+use crate::cli::problems;
 use crate::cli::{CliError, Outcome, Printer};
 use crate::image;
 use crate::observe::ClusterState;
@@ -178,17 +178,5 @@ async fn follow(
 /// # Errors
 /// The rule does not exist.
 pub fn explain(name: &str, printer: &mut Printer) -> Result<Outcome, CliError> {
-    if name.is_empty() {
-        let mut table = Table::new(["CODE", "NAME", "SEVERITY", "FINDS"]);
-        for rule in RULES {
-            table.row([rule.code, rule.name, &rule.severity.to_string(), rule.summary]);
-        }
-        printer.data(table)?;
-        return Ok(Outcome::Done);
-    }
-    let rule = rule(name).ok_or_else(|| {
-        CliError::usage(format!("unknown rule {name:?}")).hint("--explain without a value lists all rules")
-    })?;
-    printer.data(rule.explanation())?;
-    Ok(Outcome::Done)
+    problems::explain(&RULES, name, printer)
 }
