@@ -1,6 +1,7 @@
 //! `kubectl olm operator`: parses the arguments and calls [`olm_shell::operator`].
 
 mod describe;
+mod doctor;
 mod install;
 mod list;
 mod outdated;
@@ -31,6 +32,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Describe(Box<describe::Arguments>),
+    Doctor(Box<doctor::Arguments>),
     Install(Box<install::Arguments>),
     List(Box<list::Arguments>),
     Outdated(Box<outdated::Arguments>),
@@ -42,6 +44,7 @@ enum Command {
 fn main() -> ExitCode {
     program::main(|arguments: Arguments, printer| match arguments.command {
         Command::Describe(arguments) => describe::run(*arguments, printer),
+        Command::Doctor(arguments) => doctor::run(*arguments, printer),
         Command::Install(arguments) => install::run(*arguments, printer),
         Command::List(arguments) => list::run(*arguments, printer),
         Command::Outdated(arguments) => outdated::run(*arguments, printer),

@@ -1,8 +1,8 @@
 //! The pure core of kubectl-olm: it computes plans and performs no I/O.
 //!
 //! ```text
-//!   lint         problems with OperatorGroups and bundles, according to the controllers' own rules
-//!                lint, validate
+//!   lint         problems of clusters, OperatorGroups and bundles, according to the controllers' own rules
+//!                doctor, lint, validate
 //!   explain      the effects of an InstallPlan, determined by simulation
 //!   sim          an in-memory API server, and the simulation loop
 //!   planner      selects the key to plan next
@@ -39,6 +39,7 @@ pub mod copiedcsv;
 pub mod csv;
 pub mod diagnosis;
 pub mod distribution;
+pub mod doctor;
 pub mod explain;
 pub mod finding;
 pub mod go_format;

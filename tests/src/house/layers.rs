@@ -50,8 +50,8 @@ const CORE: [Layer; 10] = [
     layer("explain", &["explain"], "the effects of an InstallPlan, determined by simulation"),
     layer(
         "lint",
-        &["lint", "validate"],
-        "problems with OperatorGroups and bundles, according to the controllers' own rules",
+        &["doctor", "lint", "validate"],
+        "problems of clusters, OperatorGroups and bundles, according to the controllers' own rules",
     ),
 ];
 

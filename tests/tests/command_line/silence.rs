@@ -13,7 +13,7 @@ use crate::lists::{help, sub_commands};
 use crate::{Home, PROGRAMS, captured, kubeconfig};
 
 /// A command line of each command that connects to an API server. `DIR` is a catalog.
-pub(crate) const COMMANDS: [(&str, &str); 33] = [
+pub(crate) const COMMANDS: [(&str, &str); 34] = [
     ("kubectl-olm-bundle", "synthesize DIR --insecure-skip-tls-verify"),
     ("kubectl-olm-bundle", "unpack example.com/tea:1 --pull-secret tea"),
     ("kubectl-olm", "install --crds-only"),
@@ -35,6 +35,7 @@ pub(crate) const COMMANDS: [(&str, &str); 33] = [
     ("kubectl-olm-install_plan", "list"),
     ("kubectl-olm-install_plan", "wait plan --timeout 0"),
     ("kubectl-olm-operator", "describe"),
+    ("kubectl-olm-operator", "doctor"),
     ("kubectl-olm-operator", "install tea --yes"),
     ("kubectl-olm-operator", "list"),
     ("kubectl-olm-operator", "outdated"),

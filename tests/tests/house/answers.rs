@@ -24,7 +24,7 @@ use olm_shell::installplan::policy::Terms;
 use olm_shell::installplan::{list as plans, wait};
 use olm_shell::olm::release::ReleaseFlags;
 use olm_shell::olm::status;
-use olm_shell::operator::{describe, list as operators, outdated, uninstall, upgrade, wait as operator_wait};
+use olm_shell::operator::{describe, doctor, list as operators, outdated, uninstall, upgrade, wait as operator_wait};
 use olm_shell::operatorgroup::{intersect, lint};
 use olm_shell::version::{Client, Server};
 use olm_shell::{bundle, image, run};
@@ -407,6 +407,14 @@ pub(crate) fn answers() -> Vec<Value> {
         blocked: false,
         list: json_list(),
     };
+    let checkup = doctor::Options {
+        source: source("plugins/kubectl-olm-operator/tests/it/trouble.yaml"),
+        older_than: std::time::Duration::ZERO,
+        format: findings::Format::Json,
+        baseline: None,
+        create_baseline: false,
+        fail_on: findings::FailOn::Never,
+    };
     let described = |names: &[&str]| describe::Options {
         source: source(OPERATORS),
         namespaces: everywhere(),
@@ -447,6 +455,7 @@ pub(crate) fn answers() -> Vec<Value> {
         answer(|printer| operators::run(&listed_operators, printer)),
         answer(|printer| describe::run(&described(&["rose"]), printer)),
         answer(|printer| describe::run(&described(&["oak"]), printer)),
+        answer(|printer| doctor::run(&checkup, printer)),
         olm_status(),
         listed(&[]),
         listed(&["tea-house"]),

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod describe;
+mod doctor;
 mod install;
 mod list;
 mod outdated;
@@ -29,6 +30,7 @@ fn the_help_tree() {
     let pages = [
         &["--help"][..],
         &["describe", "--help"],
+        &["doctor", "--help"],
         &["install", "--help"],
         &["list", "--help"],
         &["outdated", "--help"],

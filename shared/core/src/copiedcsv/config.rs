@@ -15,11 +15,11 @@ use crate::settings::Settings;
 use crate::world::{IndexKey, Reader, kind};
 
 /// The name of the only OLMConfig that is read.
-const NAME: &str = "cluster";
+pub const NAME: &str = "cluster";
 const TYPE: &str = "DisabledCopiedCSVs";
 
 /// Returns whether copies of global operators are disabled.
-pub(super) fn disables_copies(world: &Reader<'_>) -> bool {
+pub fn disables_copies(world: &Reader<'_>) -> bool {
     world.json(&kind::OLM_CONFIG, "", NAME).is_some_and(disables)
 }
 

@@ -9,7 +9,7 @@
 //!
 //! *Guarantees*: a copy costs two writes, itself and its status, independent of the number of phases of an install.
 
-mod config;
+pub mod config;
 mod copy;
 mod target_rbac;
 #[cfg(test)]

@@ -36,6 +36,9 @@ pub const PACKAGE_SERVER: &str = "packageserver";
 pub const CONTROLLERS: &str = "kubectl-olm-run";
 /// The Deployments of the controllers of upstream OLM.
 pub const UPSTREAM: [&str; 2] = ["olm-operator", "catalog-operator"];
+/// The annotation of the Lease of `kubectl olm run` with the identity of the process that requests a sign of life. The holder removes it when
+/// it renews the Lease.
+pub const REQUESTED_BY: &str = "kubectl-olm/asked-by";
 /// The APIService of the package server. It is not owned by a namespaced object, and blocks the deletion of every namespace
 /// while it does not respond.
 pub const PACKAGES_API: &str = "v1.packages.operators.coreos.com";

@@ -77,6 +77,7 @@ kinds! {
     CONFIG_MAP
     JOB
     DEPLOYMENT
+    LEASE
     NETWORK_POLICY
     ROLE
     ROLE_BINDING

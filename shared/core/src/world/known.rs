@@ -25,7 +25,9 @@ pub struct Limit {
 }
 
 /// The kinds whose completeness conclusions depend on.
-const KINDS: [GroupKind; 19] = [
+const KINDS: [GroupKind; 21] = [
+    kind::OLM_CONFIG,
+    kind::LEASE,
     kind::CATALOG_SOURCE,
     kind::CUSTOM_RESOURCE_DEFINITION,
     kind::API_SERVICE,

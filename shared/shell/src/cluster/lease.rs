@@ -27,6 +27,7 @@ use jiff::Timestamp;
 use olm_core::api::kinds;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
+use olm_core::distribution::REQUESTED_BY;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tracing::{info, warn};
@@ -42,8 +43,6 @@ pub use super::permit::Permit;
 pub const NAMESPACE: &str = "olm";
 /// The name of the Lease.
 pub const NAME: &str = "kubectl-olm-run";
-/// The annotation with the identity of the process that requests a sign of life. The holder removes it when it renews the Lease.
-const REQUESTED_BY: &str = "kubectl-olm/asked-by";
 /// The holder that is written into a Lease that is created again by a process that did not see its last holder.
 const UNKNOWN_HOLDER: &str = "an unknown process";
 /// How long a request to the holder may stay without a response until another process may acquire the Lease. Other processes wait this long

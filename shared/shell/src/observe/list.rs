@@ -7,7 +7,7 @@ use olm_core::api::labels;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::world::kind::COPIED_CSV;
-use olm_core::world::{GroupKind, World, trim};
+use olm_core::world::{GroupKind, Unreadable, World, trim};
 use serde_json::{Value, json};
 
 use super::read_failure::{ReadFailure, is_forbidden};
@@ -94,6 +94,34 @@ pub(super) async fn list_all(
     Ok((failures, lists))
 }
 
+/// A list into the World.
+pub(crate) struct Reduced {
+    /// The kind.
+    pub(crate) kind: &'static Kind,
+    /// Which of its objects.
+    pub(crate) query: ListQuery,
+    /// Returns what is stored of an object, if anything.
+    pub(crate) reduce: fn(Value) -> Option<Value>,
+}
+
+/// Lists the objects of a query page by page, and returns what `reduce` returns of each, and what cannot be decoded.
+pub(crate) async fn reduced(
+    api: &Api,
+    query: &ListQuery,
+    reduce: fn(Value) -> Option<Value>,
+) -> Result<(Vec<Value>, Vec<Unreadable>), Status> {
+    let (mut objects, mut unreadable, mut next) = (Vec::new(), Vec::new(), String::new());
+    loop {
+        let page = api.page(query, &next).await?;
+        objects.extend(page.objects.into_iter().filter_map(reduce));
+        unreadable.extend(page.unreadable);
+        next = page.next;
+        if next.is_empty() {
+            return Ok((objects, unreadable));
+        }
+    }
+}
+
 /// Adds an object to the World; `are_many`: only the fields that are needed.
 pub(super) fn take(mut object: Value, are_many: bool, world: &mut World) {
     if are_many && GroupKind::kept_as(&object) == COPIED_CSV {
@@ -133,7 +161,7 @@ async fn list_copies(api: &Api, namespace: &str, world: &mut World) -> Result<Li
 }
 
 /// Returns the fields that are stored of a copy.
-fn copy(object: &Value) -> Value {
+pub(crate) fn copy(object: &Value) -> Value {
     let metadata = object::at(object, &["metadata"]);
     let mut kept = json!({ "labels": { labels::COPIED_FROM: object::label(object, labels::COPIED_FROM) } });
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"] {

@@ -37,7 +37,7 @@ use olm_core::world::{GroupKind, Reader, World, kind};
 use serde_json::{Map, Value, json};
 
 pub use self::error::Error;
-pub(crate) use self::list::list;
+pub(crate) use self::list::{Reduced, copy, list, reduced};
 pub use self::read_failure::ReadFailure;
 pub(crate) use self::read_failure::STALE;
 pub use self::scope::ReadScope;

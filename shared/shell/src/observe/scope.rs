@@ -5,6 +5,8 @@ use olm_core::api::kinds::{self, Kind};
 /// A set of kinds to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReadScope {
+    /// Nothing: the command lists what it needs.
+    Nothing,
     /// Subscriptions and ClusterServiceVersions.
     Installed,
     /// Also OperatorGroups and InstallPlans, which determine their resolution.
@@ -77,7 +79,7 @@ impl ReadScope {
             Self::Groups => GROUPS.contains(kind),
             Self::Tenancy => GROUPS.contains(kind) || TENANCY.contains(kind),
             Self::Offers => Self::Tenancy.includes(kind, smallest) || *kind == kinds::CATALOG_SOURCE,
-            Self::Installed | Self::Resolution | Self::Plans | Self::Planning => smallest <= self,
+            Self::Nothing | Self::Installed | Self::Resolution | Self::Plans | Self::Planning => smallest <= self,
         }
     }
 
@@ -93,7 +95,7 @@ impl ReadScope {
                 [kinds::SUBSCRIPTION, kinds::CLUSTER_SERVICE_VERSION].contains(kind)
             }
             Self::Plans => *kind == kinds::INSTALL_PLAN,
-            Self::Planning => false,
+            Self::Nothing | Self::Planning => false,
             Self::Groups | Self::Tenancy | Self::Offers => *kind == kinds::OPERATOR_GROUP,
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use futures::future::join_all;
 use jiff::Timestamp;
 use olm_core::api::kinds;
 use olm_core::api::object::{self, Gvk, ObjectRef};
@@ -11,11 +12,12 @@ use olm_core::settings::Settings;
 use olm_core::world::{CatalogFact, Fact, FactKey, GroupKind, Known, World, trim};
 use serde_json::Value;
 
-use super::list::{self, Listed};
+use super::list::{self, Listed, Reduced, reduced};
 use super::read_failure::ReadFailure;
 use super::scope;
 use super::served::Served;
 use crate::cluster::api::Api;
+use crate::cluster::request_error::RequestError;
 
 /// The state of a cluster, or of one that files describe.
 pub struct ClusterState {
@@ -120,6 +122,32 @@ impl ClusterState {
             }
             Err(refusal) => self.read_failures.push(ReadFailure::list(kind, namespace, &refusal)),
         }
+    }
+
+    /// Lists objects into the World, page by page. A refused list is a read failure; of a kind that is not served there are no objects.
+    ///
+    /// # Errors
+    /// The API server did not respond, or refused everything.
+    pub(crate) async fn read_reduced(&mut self, lists: &[Reduced]) -> Result<(), RequestError> {
+        let Some(api) = self.api.clone() else { return Ok(()) };
+        let answers = join_all(lists.iter().map(|list| reduced(&api, &list.query, list.reduce))).await;
+        let mut refused = Vec::new();
+        for (Reduced { kind, query, .. }, answer) in lists.iter().zip(answers) {
+            match answer {
+                Ok((objects, unreadable)) => {
+                    self.read_failures.extend(unreadable.iter().map(|object| ReadFailure::unreadable(kind, object)));
+                    objects.into_iter().for_each(|object| drop(self.world.apply(object)));
+                }
+                Err(refusal) if refusal.is_not_found() => {}
+                Err(refusal) => {
+                    self.read_failures.push(ReadFailure::list(kind, &query.namespace, &refusal));
+                    refused.push(RequestError::about("list", &query.resource, &query.namespace, refusal));
+                }
+            }
+        }
+        let is_fatal = refused.len() == lists.len() || refused.iter().any(|error| error.status.code == 0);
+        let fatal = refused.into_iter().min_by_key(|error| error.status.code).filter(|_| is_fatal);
+        fatal.map_or(Ok(()), Err)
     }
 
     /// Returns of which kinds of the cluster all objects are known, apart from those that were not requested.

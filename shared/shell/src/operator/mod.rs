@@ -4,6 +4,7 @@
 //!   observe --ClusterState--> olm_core::health --> list    a line for each operator: versions, health, one cause, one command
 //!                             olm_core::diagnosis --> describe    the stages of an operator, and its problems  --> description    as text
 //!                                                             --> controllers    whether any are running
+//!                             doctor     trouble of the whole cluster
 //!                             install    subscribes to a package  --> group, subscription_config    objects to create
 //!                                |                                --> settle    approves the plan, waits for Succeeded
 //!                             upgrade    approves the plans of an upgrade one after the other --> path, settle
@@ -23,6 +24,7 @@ mod controllers;
 mod deletion;
 pub mod describe;
 mod description;
+pub mod doctor;
 mod group;
 pub mod install;
 mod left;

@@ -103,7 +103,7 @@ fn is_watched(object: &Value, targets: &BTreeSet<String>) -> bool {
 }
 
 /// Returns the resource of the version in which objects are stored.
-fn resource(crd: &Value) -> Option<Resource> {
+pub(super) fn resource(crd: &Value) -> Option<Resource> {
     let crd = CustomResourceDefinition::new(crd);
     let version = crd.served().find(|version| version.is_stored()).or_else(|| crd.served().next())?;
     Some(Resource::from_definition(crd, version.name()))

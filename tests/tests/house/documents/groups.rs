@@ -56,7 +56,7 @@ forms! {
     Fix {
         /// What to change, as a sentence without a full stop.
         description: String,
-        /// Whether --fix applies it.
+        /// Whether it removes nothing that a user may need; operatorgroup lint --fix applies such fixes.
         safe: bool,
         /// A shell command that applies it.
         command: Option<String>,

@@ -41,8 +41,8 @@ use self::catalogs::{
 };
 use self::groups::{OperatorGroupIntersections, OperatorGroupLint};
 use self::operators::{
-    InstallPlanEvent, InstallPlanExplanation, InstallPlanList, OLMStatus, OperatorDiagnosis, OperatorList,
-    OperatorRemoval, OperatorUpgrade, OperatorWait, OutdatedOperators, Version,
+    ClusterCheckup, InstallPlanEvent, InstallPlanExplanation, InstallPlanList, OLMStatus, OperatorDiagnosis,
+    OperatorList, OperatorRemoval, OperatorUpgrade, OperatorWait, OutdatedOperators, Version,
 };
 use super::pages;
 
@@ -64,7 +64,7 @@ pub(crate) fn schemas() -> Vec<(String, Value)> {
         ($($type:ident,)+) => { vec![$(schema::<$type>(stringify!($type)),)+] };
     }
     of! {
-        AuditEvent, BundleAccount, BundleImage, BundleValidation, CatalogAddition, CatalogDiff, CatalogValidation, ImageList, InstallPlanEvent, InstallPlanExplanation, InstallPlanList,
+        AuditEvent, BundleAccount, BundleImage, BundleValidation, CatalogAddition, CatalogDiff, CatalogValidation, ClusterCheckup, ImageList, InstallPlanEvent, InstallPlanExplanation, InstallPlanList,
         OLMStatus, OperatorDiagnosis, OperatorGroupIntersections, OperatorGroupLint, OperatorList, OperatorRemoval, OperatorUpgrade, OperatorWait, OutdatedOperators, Package, PackageList, Resolution, UpdateGraph, UpdatePath, Version,
     }
 }

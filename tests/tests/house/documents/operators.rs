@@ -4,7 +4,8 @@ use olm_core::explain::Explanation;
 use olm_shell::installplan::policy::PolicyResult;
 use serde_json::{Map, Value};
 
-use super::shared::{Metadata, Reference};
+use super::groups::{Fix, UncheckedRules};
+use super::shared::{Metadata, Reference, Severity};
 
 forms! {
     /// The effects of an InstallPlan: install-plan explain.
@@ -152,6 +153,53 @@ forms! {
         hint: Option<String>,
         /// The command that solves or shows the problem.
         command: Option<String>,
+    }
+    /// The trouble of a cluster: operator doctor.
+    ClusterCheckup {
+        /// The numbers of objects that were checked.
+        checked: CheckedObjects,
+        /// The findings, without those in the baseline.
+        findings: Vec<ClusterFinding>,
+        /// The number of findings that the baseline excludes.
+        in_baseline: u64,
+        /// The rules that could be checked only in part.
+        unchecked: Vec<UncheckedRules>,
+    }
+    /// The numbers of checked objects.
+    CheckedObjects {
+        /// The number of APIServices, including those of Kubernetes.
+        api_services: u64,
+        /// The number of CustomResourceDefinitions.
+        custom_resource_definitions: u64,
+        /// The number of ClusterServiceVersions that are not copies.
+        cluster_service_versions: u64,
+        /// The number of copies of ClusterServiceVersions in other namespaces.
+        copied_cluster_service_versions: u64,
+        /// The size of the copies in bytes, estimated by the size of their originals.
+        copied_bytes: u64,
+    }
+    /// A problem of the cluster.
+    ClusterFinding {
+        /// Stable identifier of the rule, for filters and baselines.
+        code: String,
+        /// Name of the rule.
+        rule: String,
+        /// How serious it is.
+        severity: Severity,
+        /// The object with the problem; for several objects of a kind their CustomResourceDefinition or namespace.
+        object: Reference,
+        /// What is wrong, as a sentence without a full stop.
+        message: String,
+        /// The command that explains the rule.
+        explain: String,
+        /// Further objects that are involved.
+        other_objects: Option<Vec<Reference>>,
+        /// The smallest change that corrects it, or that shows more about it.
+        fix: Option<Fix>,
+        /// The file that contains the object, if it was read from a file.
+        file: Option<String>,
+        /// The line on which the object begins; 0 if unknown.
+        line: Option<u64>,
     }
     /// The diagnosis of an operator: operator describe.
     OperatorDiagnosis {
