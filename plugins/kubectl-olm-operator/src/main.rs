@@ -5,6 +5,7 @@ mod doctor;
 mod install;
 mod list;
 mod outdated;
+mod rollback;
 mod terms;
 mod uninstall;
 mod upgrade;
@@ -36,6 +37,7 @@ enum Command {
     Install(Box<install::Arguments>),
     List(Box<list::Arguments>),
     Outdated(Box<outdated::Arguments>),
+    Rollback(Box<rollback::Arguments>),
     Uninstall(Box<uninstall::Arguments>),
     Upgrade(Box<upgrade::Arguments>),
     Wait(Box<wait::Arguments>),
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Command::Install(arguments) => install::run(*arguments, printer),
         Command::List(arguments) => list::run(*arguments, printer),
         Command::Outdated(arguments) => outdated::run(*arguments, printer),
+        Command::Rollback(arguments) => rollback::run(*arguments, printer),
         Command::Uninstall(arguments) => uninstall::run(*arguments, printer),
         Command::Upgrade(arguments) => upgrade::run(*arguments, printer),
         Command::Wait(arguments) => wait::run(*arguments, printer),

@@ -13,7 +13,7 @@ use crate::lists::{help, sub_commands};
 use crate::{Home, PROGRAMS, captured, kubeconfig};
 
 /// A command line of each command that connects to an API server. `DIR` is a catalog.
-pub(crate) const COMMANDS: [(&str, &str); 34] = [
+pub(crate) const COMMANDS: [(&str, &str); 35] = [
     ("kubectl-olm-bundle", "synthesize DIR --insecure-skip-tls-verify"),
     ("kubectl-olm-bundle", "unpack example.com/tea:1 --pull-secret tea"),
     ("kubectl-olm", "install --crds-only"),
@@ -39,6 +39,7 @@ pub(crate) const COMMANDS: [(&str, &str); 34] = [
     ("kubectl-olm-operator", "install tea --yes"),
     ("kubectl-olm-operator", "list"),
     ("kubectl-olm-operator", "outdated"),
+    ("kubectl-olm-operator", "rollback tea --yes"),
     ("kubectl-olm-operator", "uninstall tea --yes"),
     ("kubectl-olm-operator", "upgrade tea --yes"),
     ("kubectl-olm-operator", "wait tea"),

@@ -24,7 +24,9 @@ use olm_shell::installplan::policy::Terms;
 use olm_shell::installplan::{list as plans, wait};
 use olm_shell::olm::release::ReleaseFlags;
 use olm_shell::olm::status;
-use olm_shell::operator::{describe, doctor, list as operators, outdated, uninstall, upgrade, wait as operator_wait};
+use olm_shell::operator::{
+    describe, doctor, list as operators, outdated, rollback, uninstall, upgrade, wait as operator_wait,
+};
 use olm_shell::operatorgroup::{intersect, lint};
 use olm_shell::version::{Client, Server};
 use olm_shell::{bundle, image, run};
@@ -204,7 +206,22 @@ fn operator_documents() -> Vec<Value> {
         list: json_list(),
         images: image::Options::of_user(),
     };
+    let undone = rollback::Options {
+        cluster: cluster(),
+        catalogs: upgrades.catalogs.clone(),
+        namespace: removal.namespace.clone(),
+        name: "rose".to_owned(),
+        to: Some(upgrade::range("2.3.0").unwrap()),
+        backup: None,
+        terms: Terms::default(),
+        timeout: None,
+        yes: true,
+        dry_run: DryRun::Client,
+        output: Output::Json,
+        images: image::Options::of_user(),
+    };
     vec![
+        answer(|printer| rollback::run(&undone, printer)),
         answer(|printer| operator_wait::run(&waiting, printer)),
         answer(|printer| uninstall::run(&removal, printer)),
         answer(|printer| upgrade::run(&upgrades, printer)),

@@ -34,6 +34,7 @@ fn the_help_tree() {
         &["install", "--help"],
         &["list", "--help"],
         &["outdated", "--help"],
+        &["rollback", "--help"],
         &["uninstall", "--help"],
         &["upgrade", "--help"],
         &["wait", "--help"],

@@ -34,8 +34,7 @@ pub(super) fn check(context: &Context<'_>, found: &mut Vec<Problem>) {
 /// Returns whether controllers of OLM are running. An idle process does not renew its Lease, so a holder whose time has passed may run.
 pub(super) fn are_known_to_run(input: Input<'_>) -> Option<bool> {
     let world = Reader::new(input.world);
-    let is_upstream =
-        |object: &&Value| object::label(object, "app").is_some_and(|app| UPSTREAM.iter().any(|known| *known == app));
+    let is_upstream = |object: &&Value| object::label(object, "app").is_some_and(|app| UPSTREAM.contains(&app));
     let deployments: Vec<Value> =
         world.all(&kind::DEPLOYMENT).map(|object| object.json()).filter(is_upstream).cloned().collect();
     let leases: Vec<Value> = world

@@ -44,7 +44,7 @@ pub(super) fn check(context: &Context<'_>, found: &mut Vec<Problem>) {
 /// Returns the names of the CustomResourceDefinitions that ClusterServiceVersions own.
 pub(super) fn owned_definitions(world: &Reader<'_>) -> BTreeSet<String> {
     let csvs = world.all(&kind::CLUSTER_SERVICE_VERSION).map(|object| Csv::new(object.json()));
-    csvs.filter(|csv| !csv.is_copy()).flat_map(|csv| csv.owned_crd_names()).map(str::to_owned).collect()
+    csvs.filter(|csv| !csv.is_copy()).flat_map(Csv::owned_crd_names).map(str::to_owned).collect()
 }
 
 /// Returns whether OLM has installed a CustomResourceDefinition for an operator (olm-behaviour/processes.md#labels).

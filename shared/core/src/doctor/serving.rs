@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::Context;
 use super::rule::{DANGLING_CONVERSION, DANGLING_WEBHOOK, STALE_API_SERVICE};
 use crate::api::cluster_service_version::Phase;
-use crate::api::conditions::{AVAILABLE, Conditions};
-use crate::api::custom_resource_definition::CustomResourceDefinition;
+use crate::api::conditions::{AVAILABLE, Condition, Conditions};
+use crate::api::custom_resource_definition::{CrdVersion, CustomResourceDefinition};
 use crate::api::kinds;
 use crate::api::object::{self, ObjectRef};
 use crate::distribution::PACKAGES_API;
@@ -57,7 +57,7 @@ fn api_service(context: &Context<'_>, api: &Value) -> Option<Problem> {
     // The API server reports it, too.
     let is_reported = condition.is_some_and(|condition| condition.reason() == "ServiceNotFound");
     let missing = context.missing_service(service).or_else(|| is_reported.then(|| named(service)).flatten());
-    let since = condition.and_then(|condition| condition.last_transition());
+    let since = condition.and_then(Condition::last_transition);
     let reported = match (&condition, &missing) {
         (None, None) => return None,
         (Some(_), _) if !context.lasts(since) => return None,
@@ -128,7 +128,7 @@ fn conversion(context: &Context<'_>, json: &Value) -> Option<Problem> {
     if owners.any(|csv| !is_settled(csv.phase()) && !context.lasts(csv.last_transition())) {
         return None;
     }
-    let versions: Vec<&str> = crd.served().map(|version| version.name()).collect();
+    let versions: Vec<&str> = crd.served().map(CrdVersion::name).collect();
     let message = format!(
         "its conversion webhook calls Service {}/{}, which does not exist: its objects cannot be converted between {}",
         missing.namespace,

@@ -6,11 +6,14 @@
 //!     other ClusterServiceVersions --> dependents, and for each CustomResourceDefinition: delete, or retain and why
 //! ```
 //!
+//! [`rollback`] returns an operator to an older version.
+//!
 //! *Guarantees*: a CustomResourceDefinition that the operator only requires is never deleted, nor one that another operator
 //! owns or requires. What could not be read counts as needed.
 
 mod permissions;
 mod record;
+pub mod rollback;
 #[cfg(test)]
 mod tests;
 

@@ -20,7 +20,7 @@ pub(crate) struct Problems<'a> {
     /// The state, which contains the places of objects in files.
     pub(crate) cluster: &'a ClusterState,
     /// The problems, in the order of output.
-    pub(crate) problems: &'a [Problem],
+    pub(crate) found: &'a [Problem],
     /// All rules that were checked.
     pub(crate) rules: &'a [&'static Rule],
 }
@@ -28,12 +28,12 @@ pub(crate) struct Problems<'a> {
 impl Problems<'_> {
     /// Prints the problems as text, each with its fix.
     pub(crate) fn text(&self, printer: &mut Printer) -> Result<(), CliError> {
-        self.problems.iter().try_for_each(|problem| printer.data(text(self.cluster, problem, printer.paint())))
+        self.found.iter().try_for_each(|problem| printer.data(text(self.cluster, problem, printer.paint())))
     }
 
     /// Prints the problems as SARIF, a JUnit report, or annotations.
     pub(crate) fn for_tools(&self, format: Format, printer: &mut Printer) -> Result<(), CliError> {
-        let findings: Vec<Finding> = self.problems.iter().map(|problem| finding(self.cluster, problem)).collect();
+        let findings: Vec<Finding> = self.found.iter().map(|problem| finding(self.cluster, problem)).collect();
         let explained: Vec<String> = self.rules.iter().map(|rule| rule.explanation()).collect();
         let about: Vec<About<'_>> = self
             .rules
@@ -46,7 +46,7 @@ impl Problems<'_> {
 
     /// Returns the problems as data.
     pub(crate) fn documents(&self) -> Value {
-        self.problems.iter().map(|problem| self.document(problem)).collect()
+        self.found.iter().map(|problem| self.document(problem)).collect()
     }
 
     /// Returns a problem as data.
@@ -67,30 +67,30 @@ impl Problems<'_> {
 
     /// Returns the numbers of problems by severity, in words.
     pub(crate) fn counts(&self) -> Vec<String> {
-        let of = |severity: Severity| self.problems.iter().filter(|problem| problem.severity == severity).count();
+        let of = |severity: Severity| self.found.iter().filter(|problem| problem.severity == severity).count();
         let counts = [(of(Severity::Error), "error"), (of(Severity::Warning), "warning"), (of(Severity::Info), "note")];
         let parts: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| count(*n, what)).collect();
         if parts.is_empty() { vec!["no findings".to_owned()] } else { parts }
     }
 
-    /// Warns of rules that were checked only in part.
-    pub(crate) fn warn_of_unchecked(&self, unchecked: &[Unchecked], printer: &mut Printer) {
-        for Unchecked { codes, reason } in unchecked {
-            printer.warn(format_args!("{reason}: these rules were checked only in part: {}", codes.join(", ")));
-        }
-    }
-
     /// Prints the summary, and what to know before a fix is applied, on stderr.
     pub(crate) fn end(&self, format: Format, summary: &str, printer: &mut Printer) {
-        let mut commands = self.problems.iter().filter_map(|problem| problem.fix.as_ref()?.command());
+        let mut commands = self.found.iter().filter_map(|problem| problem.fix.as_ref()?.command());
         if let Some(note) = commands.find_map(|command| deletion_note(&command)) {
             printer.talk(format_args!("note: {note}"));
         }
         printer.talk(summary);
-        let worst = self.problems.iter().min_by_key(|problem| problem.severity);
+        let worst = self.found.iter().min_by_key(|problem| problem.severity);
         if let Some(worst) = worst.filter(|_| format == Format::Text) {
             printer.talk(format_args!("run {} for more about {}", worst.rule.command(), worst.rule.code));
         }
+    }
+}
+
+/// Warns of rules that were checked only in part.
+pub(crate) fn warn_of_unchecked(unchecked: &[Unchecked], printer: &mut Printer) {
+    for Unchecked { codes, reason } in unchecked {
+        printer.warn(format_args!("{reason}: these rules were checked only in part: {}", codes.join(", ")));
     }
 }
 

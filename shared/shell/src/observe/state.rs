@@ -136,7 +136,9 @@ impl ClusterState {
             match answer {
                 Ok((objects, unreadable)) => {
                     self.read_failures.extend(unreadable.iter().map(|object| ReadFailure::unreadable(kind, object)));
-                    objects.into_iter().for_each(|object| drop(self.world.apply(object)));
+                    for object in objects {
+                        self.world.apply(object);
+                    }
                 }
                 Err(refusal) if refusal.is_not_found() => {}
                 Err(refusal) => {

@@ -8,6 +8,7 @@
 //!                             install    subscribes to a package  --> group, subscription_config    objects to create
 //!                                |                                --> settle    approves the plan, waits for Succeeded
 //!                             upgrade    approves the plans of an upgrade one after the other --> path, settle
+//!                             rollback   returns an operator to an older version  --> steps, settle
 //!                             outdated   lists what can be upgraded --> path
 //!                             uninstall  removes an operator  --> operands, backup    custom resources and their backup
 //!                                                            --> steps --> deletion   deletes objects, and waits for that
@@ -33,6 +34,7 @@ mod lookup;
 mod operands;
 pub mod outdated;
 mod path;
+pub mod rollback;
 mod settle;
 mod steps;
 mod subscription_config;

@@ -138,7 +138,7 @@ async fn uninstall(options: &Options, printer: &mut Printer) -> Result<Outcome, 
 }
 
 /// Reads the Operator objects: an interrupted removal is recorded in one. They are not required.
-async fn read_operators(state: &mut ClusterState) {
+pub(super) async fn read_operators(state: &mut ClusterState) {
     let Some(api) = state.api().cloned() else { return };
     if let Ok(page) = api.list(&ListQuery::all(&Resource::from(&kinds::OPERATOR))).await {
         for operator in page.objects {
@@ -225,7 +225,7 @@ impl Removed<'_> {
 }
 
 /// Returns the namespaces that the operator watches.
-fn targets(world: &Reader<'_>, namespace: &str) -> BTreeSet<String> {
+pub(super) fn targets(world: &Reader<'_>, namespace: &str) -> BTreeSet<String> {
     let groups = membership::groups(world, namespace);
     groups.into_iter().flat_map(|group| intersection::targets(world, group)).collect()
 }

@@ -5,6 +5,7 @@
 mod doctor;
 mod lifecycle;
 mod removal;
+mod rollback;
 mod waiting;
 
 use std::fs::{self, File};

@@ -154,6 +154,29 @@ forms! {
         /// The command that solves or shows the problem.
         command: Option<String>,
     }
+    /// The return of an operator to an older version: operator rollback.
+    OperatorRollback {
+        /// The namespace of the operator.
+        namespace: String,
+        /// The name of the operator, as it was given.
+        name: String,
+        /// The package of its Subscription; empty if nothing was planned.
+        package: String,
+        /// The ClusterServiceVersion that is undone; empty if nothing was planned.
+        from: String,
+        /// The ClusterServiceVersion that is installed instead; with NothingToUndo the one that is installed or waits for approval.
+        to: String,
+        /// Whether nothing was changed, because of --dry-run.
+        dry_run: bool,
+        /// Planned (with --dry-run), RolledBack, NothingToUndo or Declined.
+        result: String,
+        /// The objects that this command has deleted, in this order.
+        deleted: Vec<Reference>,
+        /// What remains of the version that is undone, in sentences.
+        not_undone: Vec<String>,
+        /// The directory of the backup; null if there is none.
+        backup: Option<String>,
+    }
     /// The trouble of a cluster: operator doctor.
     ClusterCheckup {
         /// The numbers of objects that were checked.

@@ -72,11 +72,11 @@ async fn answer(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
     };
     let read = read::read(&options.source, printer).await?;
     let mut checkup = check(Input {
-        world: &read.state.world,
+        world: &read.cluster.world,
         known: &read.known,
         unlisted: &read.unlisted,
         patience: SignedDuration::try_from(options.older_than).unwrap_or(SignedDuration::MAX),
-        now: read.state.at,
+        now: read.cluster.at,
     });
     if let Some(file) = options.baseline.as_ref().filter(|_| options.create_baseline) {
         baseline::write(file, BASELINE, checkup.problems.iter().map(Problem::fingerprint).collect())?;
@@ -87,15 +87,15 @@ async fn answer(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
     for gone in &known.gone {
         printer.talk(format_args!("obsolete in the baseline: {} {}", gone.code, gone.object));
     }
-    let problems = Problems { cluster: &read.state, problems: &checkup.problems, rules: &RULES };
+    let report = Problems { cluster: &read.cluster, found: &checkup.problems, rules: &RULES };
     match options.format {
-        Format::Text => problems.text(printer)?,
-        Format::Json => printer.json(&document(&checkup, problems, known.left_out))?,
-        Format::Yaml => printer.yaml(&document(&checkup, problems, known.left_out))?,
-        Format::Sarif | Format::Junit | Format::Github => problems.for_tools(options.format, printer)?,
+        Format::Text => report.text(printer)?,
+        Format::Json => printer.json(&document(&checkup, report, known.left_out))?,
+        Format::Yaml => printer.yaml(&document(&checkup, report, known.left_out))?,
+        Format::Sarif | Format::Junit | Format::Github => report.for_tools(options.format, printer)?,
     }
-    problems.warn_of_unchecked(&checkup.unchecked, printer);
-    problems.end(options.format, &summary(&checkup, problems, known.left_out), printer);
+    problems::warn_of_unchecked(&checkup.unchecked, printer);
+    report.end(options.format, &summary(&checkup, report, known.left_out), printer);
     let is_no = checkup.problems.iter().any(|problem| options.fail_on.counts(problem.severity));
     Ok(if is_no { Outcome::Negative } else { Outcome::Done })
 }

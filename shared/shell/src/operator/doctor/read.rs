@@ -26,7 +26,7 @@ const LISTS: usize = 8;
 
 /// The state, and what may be concluded from it.
 pub(super) struct State {
-    pub(super) state: ClusterState,
+    pub(super) cluster: ClusterState,
     pub(super) known: Known,
     /// The custom resources that could not be listed, a sentence without a full stop.
     pub(super) unlisted: String,
@@ -41,7 +41,7 @@ pub(super) async fn read(source: &SourceFlags, printer: &mut Printer) -> Result<
     let mut state = source.read(&everywhere, &[], ReadScope::Nothing, printer).await?;
     let Some(api) = state.api().cloned() else {
         let known = known_of_files(&state.world);
-        return Ok(State { state, known, unlisted: String::new() });
+        return Ok(State { cluster: state, known, unlisted: String::new() });
     };
     let progress = printer.progress("reading the cluster");
     state.read_reduced(&lists()).await?;
@@ -58,7 +58,7 @@ pub(super) async fn read(source: &SourceFlags, printer: &mut Printer) -> Result<
             known.limit(GroupKind::known(of_kind), BTreeSet::new(), failure.to_string());
         }
     }
-    Ok(State { state, known, unlisted })
+    Ok(State { cluster: state, known, unlisted })
 }
 
 /// Returns the lists of the rules.
@@ -134,7 +134,11 @@ async fn read_custom_resources(api: &Api, state: &mut ClusterState) -> String {
     let (mut forbidden, mut failed) = (Vec::new(), Vec::new());
     for (name, answer) in answers {
         match answer {
-            Ok((objects, _)) => objects.into_iter().for_each(|object| drop(state.world.apply(object))),
+            Ok((objects, _)) => {
+                for object in objects {
+                    state.world.apply(object);
+                }
+            }
             Err(refusal) if refusal.is_not_found() => {}
             Err(refusal) if matches!(refusal.code, 401 | 403) => forbidden.push(name),
             Err(refusal) => failed.push(format!("{name} ({})", refusal.message)),

@@ -9,7 +9,7 @@ use super::Options;
 use super::fix::Fixed;
 use crate::cli::findings::Format;
 use crate::cli::output::API_VERSION;
-use crate::cli::problems::{Problems, unchecked};
+use crate::cli::problems::{Problems, unchecked, warn_of_unchecked};
 use crate::cli::table::Table;
 use crate::cli::{CliError, Printer};
 use crate::observe::ClusterState;
@@ -31,7 +31,7 @@ pub(super) struct Content<'a> {
 
 impl<'a> Content<'a> {
     fn problems(&self) -> Problems<'a> {
-        Problems { cluster: self.cluster, problems: &self.linted.problems, rules: &RULES }
+        Problems { cluster: self.cluster, found: &self.linted.problems, rules: &RULES }
     }
 }
 
@@ -49,7 +49,7 @@ pub(super) fn print(content: &Content<'_>, options: &Options, printer: &mut Prin
         Format::Yaml => printer.yaml(&document(content))?,
         Format::Sarif | Format::Junit | Format::Github => problems.for_tools(options.format, printer)?,
     }
-    problems.warn_of_unchecked(&linted.unchecked, printer);
+    warn_of_unchecked(&linted.unchecked, printer);
     problems.end(options.format, &summary(content), printer);
     Ok(())
 }
