@@ -248,6 +248,12 @@ pub fn not_undone(world: &Reader<'_>, rollback: &Rollback, old: Csv<'_>) -> Vec<
             listed(&added)
         ));
     }
+    let asked = Request { namespace: &rollback.namespace, name: &rollback.name, delete_crds: false, knows_all: true };
+    let permissions = plan(world, asked).permissions;
+    if !permissions.is_empty() {
+        let names: Vec<String> = permissions.iter().map(|one| format!("{} {}", one.kind, one.name)).collect();
+        all.push(format!("permissions of manifests, unless {} has them, too: {}", rollback.to, listed(&names)));
+    }
     let stored: Vec<String> = rollback
         .definitions
         .iter()

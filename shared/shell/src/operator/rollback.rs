@@ -385,7 +385,7 @@ async fn finish(
         let mut steps = Steps { api: &api, state: &state, removal: &removal, deleted: Vec::new() };
         steps.delete_subscription(printer).await?;
         steps.delete_csvs(printer).await?;
-        steps.delete_definitions(printer).await?;
+        steps.delete_definitions(None, printer).await?;
         let left = left(&steps, printer).await?;
         result.deleted = std::mem::take(&mut steps.deleted);
         if !left.is_empty() {
