@@ -1,5 +1,7 @@
 //! `kubectl olm bundle synthesize` reads the kinds behind the resources of rules from a cluster.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use std::fs;
 use std::process::{Command, Stdio};
 
@@ -48,7 +50,7 @@ fn required_apis_are_read_from_the_cluster() {
         let output = command.arg("synthesize").arg(file).args(arguments).args(flags).output().unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
     };
-    let context = plane.kubectl(&["config", "current-context"]).output().unwrap();
+    let context = plane.kubectl(["config", "current-context"]).output().unwrap();
     let context = format!("--context={}", String::from_utf8(context.stdout).unwrap().trim());
 
     // The cluster of the kubeconfig is not read unless a flag names it.

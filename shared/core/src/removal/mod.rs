@@ -162,7 +162,9 @@ pub fn plan(world: &Reader<'_>, request: Request<'_>) -> Removal {
     let recorded = interrupted.as_ref().map(|record| record.permissions.clone()).unwrap_or_default();
     let mut permissions = permissions::find(world, namespace, &package, &all_names, &recorded);
     if !request.knows_all {
-        permissions.iter_mut().for_each(|permission| permission.kept = Some(UNKNOWN_NEED.to_owned()));
+        for permission in &mut permissions {
+            permission.kept = Some(UNKNOWN_NEED.to_owned());
+        }
     }
     Removal {
         permissions,

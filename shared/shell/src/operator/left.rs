@@ -37,7 +37,9 @@ pub(super) async fn left(steps: &Steps<'_>, printer: &mut Printer) -> Result<Vec
         let query = ListQuery::all(&resource).within(&steps.removal.namespace);
         match steps.api.list(&query.clone().depth(Depth::Metadata)).await.and_then(Page::readable) {
             Ok((objects, _)) => {
-                objects.iter().for_each(|object| dependents.add(queries.len(), object));
+                for object in &objects {
+                    dependents.add(queries.len(), object);
+                }
                 queries.push(query);
             }
             Err(refusal) if refusal.is_forbidden() => unread.push(resource.qualified()),

@@ -59,7 +59,7 @@ pub(super) async fn settle(
         match follower.until(target.timeout, "installed", printer, judge).await? {
             Next::Done(operator) => return Ok(Some(*operator)),
             Next::Approve(plan) => {
-                if !approve_explained(&options(target, &plan), hash, printer).await? {
+                if !Box::pin(approve_explained(&options(target, &plan), hash, printer)).await? {
                     printer.talk("Nothing was approved; the Subscription waits for approval of its plan");
                     return Ok(None);
                 }
