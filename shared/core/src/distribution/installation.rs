@@ -42,18 +42,22 @@ impl Installation {
 const SLACK: SignedDuration = SignedDuration::from_mins(1);
 
 /// Reports whether controllers are running: a Deployment of upstream OLM is available, or the Lease of `kubectl olm run` is held.
-/// `deployments` are those of upstream OLM.
-pub fn are_running(deployments: &[Value], leases: &[Value], now: Timestamp) -> bool {
+/// `deployments` are those of upstream OLM. Returns `None` if the time limit of a Lease is over: an idle process does not renew it.
+pub fn are_running(deployments: &[Value], leases: &[Value], now: Timestamp) -> Option<bool> {
     let available = |deployment: &Value| object::at(deployment, &["status", "availableReplicas"]).as_i64() > Some(0);
+    let has_holder = |lease: &Value| !object::text(lease, &["spec", "holderIdentity"]).is_empty();
     let is_held = |lease: &Value| {
         let spec = object::at(lease, &["spec"]);
         let seconds = object::at(spec, &["leaseDurationSeconds"]).as_i64().unwrap_or_default();
         let until = object::parse_time(object::text(spec, &["renewTime"]))
             .and_then(|renewed| renewed.checked_add(SignedDuration::from_secs(seconds)).ok())
             .and_then(|end| end.checked_add(SLACK).ok());
-        !object::text(spec, &["holderIdentity"]).is_empty() && until.is_none_or(|until| now <= until)
+        has_holder(lease) && until.is_none_or(|until| now <= until)
     };
-    deployments.iter().any(available) || leases.iter().any(is_held)
+    if deployments.iter().any(available) || leases.iter().any(is_held) {
+        return Some(true);
+    }
+    if leases.iter().any(has_holder) { None } else { Some(false) }
 }
 
 /// Returns the installations: by their Deployments, and by the ClusterServiceVersion of the package server.
@@ -98,12 +102,13 @@ mod tests {
         let deployment = |available: u64| json!({ "status": { "availableReplicas": available } });
         let lease = |holder: &str, renewed: &str| json!({ "spec": { "holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed } });
         let cases = [
-            (vec![], vec![], false),
-            (vec![deployment(0), json!({})], vec![], false),
-            (vec![deployment(1)], vec![], true),
-            (vec![], vec![lease("a", "2026-11-21T11:59:50.000000Z")], true),
-            (vec![], vec![lease("", "2026-11-21T11:59:50.000000Z")], false),
-            (vec![], vec![lease("a", "2026-11-21T11:00:00.000000Z")], false),
+            (vec![], vec![], Some(false)),
+            (vec![deployment(0), json!({})], vec![], Some(false)),
+            (vec![deployment(1)], vec![], Some(true)),
+            (vec![deployment(1)], vec![lease("a", "2026-11-21T11:00:00.000000Z")], Some(true)),
+            (vec![], vec![lease("a", "2026-11-21T11:59:50.000000Z")], Some(true)),
+            (vec![], vec![lease("", "2026-11-21T11:59:50.000000Z")], Some(false)),
+            (vec![], vec![lease("a", "2026-11-21T11:00:00.000000Z")], None),
         ];
         for (deployments, leases, expected) in cases {
             assert_eq!(are_running(&deployments, &leases, now), expected, "{deployments:?} {leases:?}");

@@ -31,7 +31,7 @@ pub(super) fn check(context: &Context<'_>, found: &mut Vec<Problem>) {
     }
 }
 
-/// Returns whether controllers of OLM are running. An idle process does not renew its Lease, so a holder whose time has passed may run.
+/// Returns whether controllers of OLM are running; `None` if that is unknown.
 pub(super) fn are_known_to_run(input: Input<'_>) -> Option<bool> {
     let world = Reader::new(input.world);
     let is_upstream = |object: &&Value| object::label(object, "app").is_some_and(|app| UPSTREAM.contains(&app));
@@ -43,11 +43,8 @@ pub(super) fn are_known_to_run(input: Input<'_>) -> Option<bool> {
         .filter(|lease| object::name(lease) == CONTROLLERS)
         .cloned()
         .collect();
-    if are_running(&deployments, &leases, input.now) {
-        return Some(true);
-    }
     let is_known = input.known.all(&kind::DEPLOYMENT) && input.known.all(&kind::LEASE);
-    (is_known && leases.iter().all(|lease| holder(lease).is_empty())).then_some(false)
+    are_running(&deployments, &leases, input.now).filter(|are_running| *are_running || is_known)
 }
 
 fn several(context: &Context<'_>, installed: &[Installation]) -> Option<Problem> {
@@ -80,7 +77,7 @@ fn lease_besides(deployments: &[Value], installed: &[Installation], lease: &Valu
         .filter(|deployment| upstream.controllers.iter().any(|name| name == object::name(deployment)))
         .cloned()
         .collect();
-    if holder(lease).is_empty() || !are_running(&of_upstream, &[], Timestamp::UNIX_EPOCH) {
+    if holder(lease).is_empty() || are_running(&of_upstream, &[], Timestamp::UNIX_EPOCH) != Some(true) {
         return None;
     }
     let message = format!(

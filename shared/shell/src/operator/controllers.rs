@@ -18,11 +18,11 @@ pub(super) async fn warn_if_none(api: &Api, printer: &mut Printer) {
     }
 }
 
-/// Returns whether controllers are running; `None` if that cannot be read.
+/// Returns whether controllers are running; `None` if that is unknown.
 pub(super) async fn running(api: &Api) -> Option<bool> {
     let deployments = ListQuery::all(&Resource::from(&kinds::DEPLOYMENT)).labelled(UPSTREAM);
     let leases = ListQuery::all(&Resource::from(&kinds::LEASE));
     let leases = ListQuery { fields: format!("metadata.name={}", lease::NAME), ..leases };
     let (deployments, leases) = futures::future::join(api.list(&deployments), api.list(&leases)).await;
-    Some(are_running(&deployments.ok()?.objects, &leases.ok()?.objects, Timestamp::now()))
+    are_running(&deployments.ok()?.objects, &leases.ok()?.objects, Timestamp::now())
 }
