@@ -3,6 +3,9 @@
 /// The message for a bundle whose type is disabled.
 pub const PLAIN_DISABLED: &str = "the bundle is of type k8s+v1, which the feature gate PlainBundles disables; enable it with --feature-gates PlainBundles=true, or choose a version of the package whose bundle is of type registry+v1";
 
+/// OLM's default image of opm.
+pub const OPM_IMAGE: &str = "quay.io/operator-framework/opm:latest";
+
 /// Settings of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -44,7 +47,7 @@ impl Default for CatalogPods {
     /// Returns OLM's own defaults.
     fn default() -> Self {
         Self {
-            opm_image: "quay.io/operator-framework/opm:latest".to_owned(),
+            opm_image: OPM_IMAGE.to_owned(),
             util_image: "quay.io/operator-framework/olm:latest".to_owned(),
             config_map_server_image: "quay.io/operator-framework/configmap-operator-registry:latest".to_owned(),
             set_workload_user_id: false,

@@ -2,8 +2,16 @@
 
 use serde_json::Value;
 
+use super::names::is_subdomain;
 use super::object;
 use super::view::object_view;
+
+/// The annotation of a CatalogSource with the names of ConfigMaps of its namespace, separated by commas, in which its content is
+/// stored as compressed blobs. Upstream OLM ignores it and connects to `spec.address`.
+pub const CONFIG_MAPS: &str = "kubectl-olm/catalog-config-maps";
+
+/// The maximum number of ConfigMaps of a catalog.
+const MOST_CONFIG_MAPS: usize = 32;
 
 object_view! {
     /// A view of a CatalogSource.
@@ -56,6 +64,8 @@ pub enum Origin<'a> {
     Image(&'a str),
     /// A ConfigMap.
     ConfigMap(&'a str),
+    /// ConfigMaps with the blobs of a catalog, from the annotation [`CONFIG_MAPS`].
+    ConfigMaps(Vec<&'a str>),
     /// None: the spec is invalid, for this reason.
     Invalid(String),
 }
@@ -65,6 +75,9 @@ impl<'a> Origin<'a> {
     pub fn from_source(source: &'a Value) -> Self {
         let field = |key| object::text(source, &["spec", key]);
         let source_type = field("sourceType");
+        if let Some(names) = object::annotation(source, CONFIG_MAPS).filter(|_| source_type == "grpc") {
+            return Self::config_maps(names);
+        }
         match (source_type, field("configMap"), field("address"), field("image")) {
             ("internal" | "configmap", "", ..) => {
                 Self::Invalid(format!("configmap name unset: must be set for sourcetype: {source_type}"))
@@ -77,6 +90,17 @@ impl<'a> Origin<'a> {
             ("grpc", _, "", image) => Self::Image(image),
             ("grpc", _, address, _) => Self::Address(address),
             _ => Self::Invalid(format!("unknown sourcetype: {source_type}")),
+        }
+    }
+
+    fn config_maps(names: &'a str) -> Self {
+        let all: Vec<&str> = names.split(',').map(str::trim).collect();
+        if all.len() > MOST_CONFIG_MAPS {
+            return Self::Invalid(format!("annotation {CONFIG_MAPS} names more than {MOST_CONFIG_MAPS} ConfigMaps"));
+        }
+        match all.iter().find(|name| !is_subdomain(name)) {
+            Some(name) => Self::Invalid(format!("annotation {CONFIG_MAPS}: {name:?} is not the name of a ConfigMap")),
+            None => Self::ConfigMaps(all),
         }
     }
 }
@@ -99,6 +123,24 @@ pub enum Target {
     },
     /// A ConfigMap in the catalog's namespace, read without a server.
     ConfigMap(String),
+    /// ConfigMaps in the catalog's namespace with the blobs of a catalog, read without a server.
+    ConfigMaps(Vec<String>),
+}
+
+impl Target {
+    /// Returns the target of those ConfigMaps.
+    pub fn config_maps(names: &[&str]) -> Self {
+        Self::ConfigMaps(names.iter().map(|name| (*name).to_owned()).collect())
+    }
+
+    /// Returns whether the content is in this ConfigMap.
+    pub fn reads_config_map(&self, name: &str) -> bool {
+        match self {
+            Self::ConfigMap(known) => known == name,
+            Self::ConfigMaps(names) => names.iter().any(|known| known == name),
+            Self::Directory | Self::Address(_) | Self::Image { .. } => false,
+        }
+    }
 }
 
 impl std::fmt::Display for Target {
@@ -109,6 +151,7 @@ impl std::fmt::Display for Target {
             Self::Address(address) => f.write_str(address),
             Self::Image { reference, .. } => f.write_str(reference),
             Self::ConfigMap(name) => write!(f, "configmap/{name}"),
+            Self::ConfigMaps(names) => write!(f, "configmaps/{}", names.join(",")),
         }
     }
 }

@@ -7,6 +7,8 @@
 //!   Snapshot: packages > channels > entries   input of the resolver and of the registry server
 //!     graph    the updates of each version of a channel
 //!     diff     changes between two snapshots, and stranded versions
+//!   ConfigMaps --config_map, parts--> Snapshot    catalogs in the oldest format, and as compressed blobs
+//!   bundle --ephemeral--> the objects of a catalog for an author who runs the bundle
 //! ```
 //!
 //! A [`Snapshot`] is an index: names, edges and properties are in memory; the objects of a bundle are read and decoded when
@@ -21,12 +23,14 @@ mod config_map;
 mod content;
 pub mod diff;
 mod document_text;
+pub mod ephemeral;
 mod filter;
 pub mod graph;
 mod index;
 mod load;
 mod meta;
 mod migrate;
+pub mod parts;
 mod properties;
 pub mod reference;
 mod render;

@@ -60,7 +60,13 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
                 }
             }
         }
-        Origin::Image(_) | Origin::ConfigMap(_) if fact.is_some_and(CatalogFact::is_local) => Ok(Target::Directory),
+        Origin::Image(_) | Origin::ConfigMap(_) | Origin::ConfigMaps(_) if fact.is_some_and(CatalogFact::is_local) => {
+            Ok(Target::Directory)
+        }
+        Origin::ConfigMaps(names) => {
+            work.serviced();
+            Ok(Target::config_maps(&names))
+        }
         Origin::Image(_) | Origin::ConfigMap(_) if settings.catalog_pods.is_some() => {
             let pods = settings.catalog_pods.clone().unwrap_or_default();
             pods::serve(&pods, world, &mut work)
@@ -229,6 +235,11 @@ impl<'w> Work<'w> {
             // A directory replaces what the CatalogSource specifies; OLM has no status for it.
             Target::Directory => return,
             Target::Address(_) => {}
+            Target::ConfigMaps(_) => {
+                if let Some(error) = &fact.error {
+                    self.complain("ConfigMapError", error);
+                }
+            }
             Target::Image { .. } => {
                 if let Some(error) = &fact.error {
                     self.complain("RegistryServerError", &format!("couldn't connect to registry - {error}"));

@@ -137,6 +137,12 @@ impl ApiServer {
         self.store.get(&self.key(target)?)
     }
 
+    /// Returns a ConfigMap, or the message that it does not exist.
+    pub(super) fn config_map(&self, namespace: &str, name: &str) -> Result<&Value, String> {
+        let target = crate::api::kinds::CONFIG_MAP.object(namespace, name);
+        self.get(&target).ok_or_else(|| format!("configmaps \"{name}\" not found"))
+    }
+
     /// Returns the objects of a kind in one namespace or in all, by namespace and name.
     pub fn list(&self, group: &str, kind: &str, namespace: Option<&str>) -> impl Iterator<Item = &Value> + use<'_> {
         self.store.list(group, kind, namespace)

@@ -17,7 +17,6 @@ use serde_json::{Value, json};
 use super::authorize::authorize;
 use super::{ApiServer, Patch, Preconditions, Propagation, WatchEvent, certificate};
 use crate::api::catalog_source::Target;
-use crate::api::kinds;
 use crate::api::object::{self, Gvk, ObjectRef};
 use crate::api::status::Status;
 use crate::bundle::Unpacked;
@@ -621,17 +620,19 @@ impl Simulation {
                 (ConnectionState::Shutdown, needs)
             }),
             Target::ConfigMap(config_map_name) => {
-                let target = ObjectRef {
-                    gvk: kinds::CONFIG_MAP.gvk(),
-                    namespace: namespace.to_owned(),
-                    name: config_map_name.clone(),
-                };
-                let missing = || format!("configmaps \"{config_map_name}\" not found");
-                let read = self.api.get(&target).ok_or_else(missing).and_then(|object| {
+                let read = self.api.config_map(namespace, config_map_name).and_then(|object| {
                     config_map = Some((object::uid(object).to_owned(), object::resource_version(object).to_owned()));
                     catalog::config_map(object).map(|(snapshot, _)| snapshot)
                 });
                 read.map(Arc::new).map_err(|e| (ConnectionState::TransientFailure, e))
+            }
+            Target::ConfigMaps(names) => {
+                let parts = names
+                    .iter()
+                    .map(|name| self.api.config_map(namespace, name).cloned())
+                    .collect::<Result<Vec<_>, _>>();
+                let read = parts.and_then(|parts| catalog::parts::join(&parts));
+                read.map(|(snapshot, _)| Arc::new(snapshot)).map_err(|e| (ConnectionState::TransientFailure, e))
             }
         };
         let mut fact = CatalogFact { config_map, ..CatalogFact::new(target.clone(), ConnectionState::Ready, self.now) };
@@ -691,9 +692,7 @@ impl Simulation {
             }
         }
         for (namespace, config_map) in config_maps {
-            self.read_catalogs_of(|key, target| {
-                key.0 == namespace && matches!(target, Target::ConfigMap(name) if *name == config_map)
-            });
+            self.read_catalogs_of(|key, target| key.0 == namespace && target.reads_config_map(&config_map));
         }
         any
     }

@@ -102,7 +102,7 @@ impl<'w> Source<'w> {
         match Origin::from_source(object) {
             _ if self.is_local() => true,
             Origin::Address(_) => true,
-            Origin::Image(_) | Origin::ConfigMap(_) => match self.fact {
+            Origin::Image(_) | Origin::ConfigMap(_) | Origin::ConfigMaps(_) => match self.fact {
                 Some(CatalogFact { snapshot: Some(_), .. }) => true,
                 Some(CatalogFact { error: Some(_), .. }) => false,
                 _ => before,
@@ -139,7 +139,7 @@ impl<'w> Source<'w> {
                 return broken(format!("no registry client established for catalogsource {namespace}/{name}"));
             }
             // The previous content is used until there is a newer one.
-            Some(Origin::Image(_) | Origin::ConfigMap(_)) | None => self.fact,
+            Some(Origin::Image(_) | Origin::ConfigMap(_) | Origin::ConfigMaps(_)) | None => self.fact,
         };
         match fact {
             Some(CatalogFact { snapshot: Some(snapshot), .. }) => Use::Content(snapshot),

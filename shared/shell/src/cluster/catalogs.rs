@@ -19,6 +19,7 @@ use tokio::task::JoinHandle;
 use super::api::{Api, ListQuery, Resource, WatchEvent};
 use super::endpoints;
 use super::error::{Error, Hint};
+use super::fetch_catalog;
 use super::metrics::Metrics;
 use super::pull_secrets::PullSecrets;
 use super::supervise::{guarded, supervised};
@@ -215,6 +216,20 @@ impl Connections {
                     held: None,
                 };
                 tokio::spawn(reader.run(reference.clone()))
+            }
+            Target::ConfigMaps(names) => {
+                let (api, namespace, names) = (self.api.clone(), namespace.to_owned(), names.clone());
+                let refresh = refresh.clone();
+                tokio::spawn(supervised(
+                    {
+                        let sender = sender.clone();
+                        move || {
+                            let place = (api.clone(), namespace.clone(), names.clone());
+                            parts(place, tenant.clone(), refresh.clone(), sender.clone())
+                        }
+                    },
+                    move |error| failed(&sender, error.to_string()),
+                ))
             }
             Target::ConfigMap(config_map) => {
                 let (api, namespace, name) = (self.api.clone(), namespace.to_owned(), config_map.clone());
@@ -443,6 +458,32 @@ async fn follow(
             }),
             Err(e) => failed(e),
         }
+    }
+}
+
+/// Reads ConfigMaps whose content does not change, and again on request. A failure ends it, and it is started again.
+async fn parts(
+    (api, namespace, names): (Api, String, Vec<String>),
+    tenant: Option<Quota>,
+    refresh: Arc<Notify>,
+    sender: watch::Sender<Observed>,
+) -> Result<(), Error> {
+    loop {
+        let (snapshot, bytes) = fetch_catalog::config_maps(&api, &namespace, &names).await?;
+        let mut share = tenant.as_ref().map(|quota| quota.shares(&namespace).memory);
+        // The current content keeps its share until the new content replaces it.
+        share.as_mut().map_or(Ok(()), |share| share.take(bytes)).map_err(|full| Error::Content {
+            namespace: namespace.clone(),
+            name: names.join(","),
+            why: full.to_string(),
+        })?;
+        sender.send_modify(|o| {
+            o.state = ConnectionState::Ready;
+            o.reads += 1;
+            o.error = None;
+            (o.snapshot, o.share) = (Some(Arc::new(snapshot)), share.map(Arc::new));
+        });
+        refresh.notified().await;
     }
 }
 

@@ -35,6 +35,10 @@ pub(crate) async fn fetch(api: &Api, images: &image::Options, source: &Value) ->
         Origin::Address(address) => dial(address).await.map(Fetched::Snapshot),
         Origin::Image(reference) => fetch_image(api, images, source, reference, &mut secret_error).await,
         Origin::ConfigMap(name) => config_map(api, namespace, name).await.map(Fetched::Snapshot),
+        Origin::ConfigMaps(names) => {
+            let read = config_maps(api, namespace, &names).await;
+            read.map(|(snapshot, _)| Fetched::Snapshot(Arc::new(snapshot)))
+        }
         Origin::Invalid(why) => Err(Error::Spec(why)),
     };
     let name = || object::name(source).to_owned();
@@ -78,16 +82,40 @@ pub(crate) async fn packages(api: &Api, images: &image::Options, source: &Value)
 }
 
 async fn config_map(api: &Api, namespace: &str, name: &str) -> Result<Arc<Snapshot>, Error> {
-    let target = kinds::CONFIG_MAP.object(namespace, name);
+    let found = get_config_map(api, namespace, name).await?;
+    match catalog::config_map(&found) {
+        Ok((read, _)) => Ok(Arc::new(read)),
+        Err(why) => Err(Error::Content { namespace: namespace.to_owned(), name: name.to_owned(), why }),
+    }
+}
+
+async fn get_config_map(api: &Api, namespace: &str, name: &str) -> Result<Value, Error> {
+    let found = api.get(&kinds::CONFIG_MAP.object(namespace, name)).await;
     let (namespace, name) = (namespace.to_owned(), name.to_owned());
-    match api.get(&target).await {
+    match found {
         Err(status) => Err(Error::ConfigMap { namespace, name, status }),
         Ok(None) => Err(Error::NoConfigMap { namespace, name }),
-        Ok(Some(found)) => match catalog::config_map(&found) {
-            Ok((read, _)) => Ok(Arc::new(read)),
-            Err(why) => Err(Error::Content { namespace, name, why }),
-        },
+        Ok(Some(found)) => Ok(found),
     }
+}
+
+/// Reads the catalog whose blobs are in ConfigMaps. Also returns its approximate size in memory, in bytes.
+///
+/// # Errors
+/// A ConfigMap cannot be read, or has no part of a catalog.
+pub(super) async fn config_maps(
+    api: &Api,
+    namespace: &str,
+    names: &[impl AsRef<str>],
+) -> Result<(Snapshot, usize), Error> {
+    let mut found = Vec::new();
+    for name in names {
+        found.push(get_config_map(api, namespace, name.as_ref()).await?);
+    }
+    let all = names.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(",");
+    let parsed = tokio::task::spawn_blocking(move || catalog::parts::join(&found)).await;
+    let parsed = parsed.map_err(registry::Error::from)?;
+    parsed.map_err(|why| Error::Content { namespace: namespace.to_owned(), name: all, why })
 }
 
 /// Reads the catalog that a registry serves at `host:port`.

@@ -121,6 +121,7 @@ fn target(source: &Value) -> Target {
             secrets: catalog_source::pull_secrets(source),
         },
         Origin::ConfigMap(name) => Target::ConfigMap(name.to_owned()),
+        Origin::ConfigMaps(names) => Target::config_maps(&names),
         Origin::Invalid(_) => Target::Directory,
     }
 }

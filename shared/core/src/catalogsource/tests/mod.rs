@@ -210,6 +210,41 @@ fn images_and_config_maps_are_read_without_an_object() {
     assert_eq!(reported["message"], "failed to get catalog config map bundles: configmaps \"bundles\" not found");
 }
 
+/// The annotation takes precedence over the address, which other controllers connect to.
+#[test]
+fn config_maps_that_the_annotation_names_are_read() {
+    let annotated = |names: &str| {
+        let mut source = grpc("main.olm.svc:50051");
+        source["metadata"]["annotations"] = json!({ "kubectl-olm/catalog-config-maps": names });
+        source
+    };
+    let target = Target::ConfigMaps(vec!["a".to_owned(), "b.c".to_owned()]);
+    assert_eq!(asked(&plan(Some(&annotated("a, b.c")), None)), Some(&target));
+    let ready = CatalogFact {
+        snapshot: Some(Arc::new(Snapshot::default())),
+        ..CatalogFact::new(target.clone(), ConnectionState::Ready, now())
+    };
+    let reported = status(&plan(Some(&annotated("a,b.c")), Some(ready.clone())));
+    assert_eq!(reported["connectionState"]["address"], "configmaps/a,b.c");
+    assert_eq!(reported["registryService"]["protocol"], "grpc");
+    // Other names are another target.
+    assert!(asked(&plan(Some(&annotated("a,d")), Some(ready))).is_some());
+    let missing = CatalogFact {
+        error: Some("cannot read configmap olm/a: it does not exist".to_owned()),
+        ..CatalogFact::new(target, ConnectionState::TransientFailure, now())
+    };
+    assert_eq!(status(&plan(Some(&annotated("a,b.c")), Some(missing)))["reason"], "ConfigMapError");
+    for (names, words) in [
+        ("", "\"\" is not the name of a ConfigMap"),
+        ("a,../secrets/b", "\"../secrets/b\" is not the name of a ConfigMap"),
+        (&vec!["a"; 33].join(","), "names more than 32 ConfigMaps"),
+    ] {
+        let reported = status(&plan(Some(&annotated(names)), None));
+        assert_eq!(reported["reason"], "SpecInvalidError");
+        assert!(reported["message"].as_str().unwrap().contains(words), "{reported}");
+    }
+}
+
 #[test]
 fn a_tag_is_polled_again_after_its_interval() {
     let polled = |interval: Value, last: &str| {
