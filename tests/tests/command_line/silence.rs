@@ -13,7 +13,7 @@ use crate::lists::{help, sub_commands};
 use crate::{Home, PROGRAMS, captured, kubeconfig};
 
 /// A command line of each command that connects to an API server. `DIR` is a catalog.
-pub(crate) const COMMANDS: [(&str, &str); 35] = [
+pub(crate) const COMMANDS: [(&str, &str); 36] = [
     ("kubectl-olm-bundle", "synthesize DIR --insecure-skip-tls-verify"),
     ("kubectl-olm-bundle", "unpack example.com/tea:1 --pull-secret tea"),
     ("kubectl-olm", "install --crds-only"),
@@ -34,6 +34,7 @@ pub(crate) const COMMANDS: [(&str, &str); 35] = [
     ("kubectl-olm-install_plan", "explain"),
     ("kubectl-olm-install_plan", "list"),
     ("kubectl-olm-install_plan", "wait plan --timeout 0"),
+    ("kubectl-olm-operator", "cleanup tea --yes"),
     ("kubectl-olm-operator", "describe"),
     ("kubectl-olm-operator", "doctor"),
     ("kubectl-olm-operator", "install tea --yes"),
@@ -52,12 +53,13 @@ pub(crate) const COMMANDS: [(&str, &str); 35] = [
 ];
 
 /// Commands that connect only for pull secrets, after they have read a bundle or an image.
-const LATE: [(&str, &str); 5] = [
+const LATE: [(&str, &str); 6] = [
     ("kubectl-olm-bundle", "build"),
     ("kubectl-olm-bundle", "push"),
     ("kubectl-olm-bundle", "validate"),
     ("kubectl-olm-catalog", "add"),
     ("kubectl-olm-catalog", "build"),
+    ("kubectl-olm-operator", "run"),
 ];
 
 /// Command lines without a subcommand.

@@ -7,6 +7,7 @@ mod doctor;
 mod install;
 mod list;
 mod outdated;
+mod run;
 
 use std::path::Path;
 
@@ -29,12 +30,14 @@ fn outcome(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
 fn the_help_tree() {
     let pages = [
         &["--help"][..],
+        &["cleanup", "--help"],
         &["describe", "--help"],
         &["doctor", "--help"],
         &["install", "--help"],
         &["list", "--help"],
         &["outdated", "--help"],
         &["rollback", "--help"],
+        &["run", "--help"],
         &["uninstall", "--help"],
         &["upgrade", "--help"],
         &["wait", "--help"],

@@ -66,6 +66,36 @@ pub(super) fn missing(state: &ClusterState, request: Request<'_>) -> Result<Opti
     }
 }
 
+/// Returns the group that the user supplies, to create; `None` if it exists.
+///
+/// # Errors
+/// Another group exists, or the operator does not support the targets.
+pub(super) fn supplied(state: &ClusterState, request: Request<'_>, group: &Value) -> Result<Option<Value>, CliError> {
+    let world = Reader::new(&state.world);
+    let mut group = group.clone();
+    let existing = membership::groups(&world, request.namespace);
+    if let Some(other) = existing.first() {
+        let is_same = existing.len() == 1
+            && other.name() == object::name(&group)
+            && object::covers(object::at(other.json, &["spec"]), object::at(&group, &["spec"]));
+        if is_same {
+            return fits(&world, *other, request).map(|()| None);
+        }
+        let names: Vec<&str> = existing.iter().map(|group| group.name()).collect();
+        return Err(blocked(request.namespace, &format!("has OperatorGroup {}, not the supplied one", listed(&names)))
+            .hint("leave out its manifest to use the existing group, or specify another namespace with -n"));
+    }
+    let targets = intersection::targets(&world, Group::new(&group));
+    supports(&in_namespace(request), request.namespace, &targets).map_err(|refused| {
+        unsupported(Refused {
+            message: format!("the supplied OperatorGroup {} does not fit: {}", object::name(&group), refused.message),
+            hint: "change its spec.targetNamespaces, or leave out its manifest to generate one".to_owned(),
+        })
+    })?;
+    Origin::User.mark(&mut group);
+    Ok(Some(group))
+}
+
 /// Returns a sentence for each OperatorGroup of the cluster that conflicts with the group of the operator.
 pub(super) fn conflicts(all: &ClusterState, group: &Value, request: Request<'_>) -> Vec<String> {
     operatorgroup::create::conflicts(all, group, in_namespace(request))

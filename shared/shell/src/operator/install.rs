@@ -15,17 +15,20 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use olm_core::api::catalog_source::CatalogSource;
-use olm_core::api::object::{self, ObjectRef};
+use olm_core::api::object;
 pub use olm_core::api::subscription::Approval;
 use olm_core::api::subscription::Subscription;
 use olm_core::api::{cluster_service_version::Csv, kinds};
+use olm_core::catalog::ephemeral;
 use olm_core::explain::{Explanation, Subject};
 use olm_core::subscription::selection::{self, Request, Selection};
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
 use super::controllers;
+use super::creation::{label, send};
 use super::group::{self, RequestedMode};
+use super::publication::Publication;
 use super::settle::{self, Target};
 use super::subscription_config;
 use crate::blocking::block_on;
@@ -36,7 +39,6 @@ use crate::cli::source::read_catalogs;
 use crate::cli::table::Table;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::Api;
-use crate::cluster::request_error::RequestError;
 use crate::image;
 use crate::installplan::explain::{self, overview};
 use crate::installplan::policy::{Refusal, Terms};
@@ -126,11 +128,12 @@ pub struct Options {
 }
 
 impl Options {
-    fn source(&self) -> SourceFlags {
-        let catalogs = match &self.catalog {
+    fn source(&self, extra: Extra<'_>) -> SourceFlags {
+        let mut catalogs = match &self.catalog {
             Some(CatalogSelection::Directory(directory)) => vec![directory.clone()],
             _ => Vec::new(),
         };
+        catalogs.extend_from_slice(extra.catalogs);
         SourceFlags { from: self.from.clone(), catalogs, cluster: self.cluster.clone(), ..SourceFlags::default() }
     }
 }
@@ -158,26 +161,52 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     if options.suggested_namespace && options.namespace.is_some() {
         return Err(CliError::usage("--suggested-namespace and -n are mutually exclusive"));
     }
-    block_on(install(options, printer))
+    block_on(install(options, Extra::default(), printer))
 }
 
-async fn install(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+/// What `operator run` adds to an installation.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Extra<'e> {
+    /// The catalog to create first.
+    pub(super) publication: Option<&'e Publication>,
+    /// Catalogs in directories, for dependencies.
+    pub(super) catalogs: &'e [CatalogDirectory],
+    /// The OperatorGroup that the user supplies.
+    pub(super) group: Option<&'e Value>,
+    /// The Subscription that the user supplies.
+    pub(super) subscription: Option<&'e Value>,
+}
+
+impl Extra<'_> {
+    /// Marks an object that is created with an ephemeral catalog.
+    fn mark(self, object: &mut Value) {
+        if let Some(publication) = self.publication {
+            object::set_label(object, ephemeral::LABEL, publication.name());
+        }
+    }
+}
+
+/// Installs an operator, with what `operator run` adds.
+pub(super) async fn install(options: &Options, extra: Extra<'_>, printer: &mut Printer) -> Result<Outcome, CliError> {
     let terms = options.terms.understood()?;
     let config = options.config.as_deref().map(subscription_config::read).transpose()?;
     let namespaces = NamespaceFlags { namespace: options.namespace.clone(), all_namespaces: false };
-    let mut state = options.source().read(&namespaces, &[], ReadScope::Planning, printer).await?;
+    let mut state = options.source(extra).read(&namespaces, &[], ReadScope::Planning, printer).await?;
     if let Some(vital) = state.read_failures.iter().find(|f| f.is_of("subscriptions") || f.is_of("operatorgroups")) {
         return Err(CliError::from(vital));
     }
-    let mut installation = prepare(options, &mut state, config, printer).await?;
+    let mut installation = prepare(options, extra, &mut state, config, printer).await?;
     if options.suggested_namespace && state.namespace.as_deref() != Some(installation.namespace.as_str()) {
         let namespaces = NamespaceFlags { namespace: Some(installation.namespace.clone()), all_namespaces: false };
-        state = options.source().read(&namespaces, &[], ReadScope::Planning, printer).await?;
+        state = options.source(extra).read(&namespaces, &[], ReadScope::Planning, printer).await?;
         let config = options.config.as_deref().map(subscription_config::read).transpose()?;
-        installation = prepare(options, &mut state, config, printer).await?;
+        installation = prepare(options, extra, &mut state, config, printer).await?;
     }
     let Some(explanation) = explained(options, &mut state, &installation, printer).await? else {
         // The Subscription exists, and nothing waits for approval.
+        if let (Some(publication), Some(api), DryRun::None) = (extra.publication, state.api(), options.dry_run) {
+            publication.send(api, false, None).await?;
+        }
         return Box::pin(finish(options, &state, &installation, Vec::new(), None, printer)).await;
     };
     printer.talk(format_args!("Install {} in namespace {}:", installation.csv, installation.namespace));
@@ -196,13 +225,14 @@ async fn install(options: &Options, printer: &mut Printer) -> Result<Outcome, Cl
             return Ok(Outcome::Negative);
         }
     }
-    let created = create(options, &state, &installation.new, printer).await?;
+    let created = create(options, extra, &state, &installation.new, printer).await?;
     Box::pin(finish(options, &state, &installation, created, Some(&explanation.hash), printer)).await
 }
 
 /// Selects the bundle and the namespace, and prepares the objects that are missing.
 async fn prepare(
     options: &Options,
+    extra: Extra<'_>,
     state: &mut ClusterState,
     config: Option<Value>,
     printer: &mut Printer,
@@ -241,14 +271,14 @@ async fn prepare(
     let mut installation = Installation {
         namespace: namespace.clone(),
         new: Vec::new(),
-        subscription: package.clone(),
+        subscription: extra.subscription.map_or(package.as_str(), object::name).to_owned(),
         csv: selected.entry.name.clone(),
     };
     if namespace != asked {
         // The objects of that namespace are read next.
         return Ok(installation);
     }
-    if let Some(existing) = existing(state, &namespace, &package)? {
+    if let Some(existing) = existing(state, &namespace, &package, &installation.subscription)? {
         is_as_requested(options, existing, &selected, catalog.is_some(), config.as_ref())?;
         object::name(existing).clone_into(&mut installation.subscription);
         let existing = Subscription::new(existing);
@@ -275,7 +305,13 @@ async fn prepare(
         service_account: options.service_account.as_deref(),
         csv: &csv,
     };
-    let group = group::missing(state, asked)?;
+    let mut group = match extra.group {
+        Some(group) => group::supplied(state, asked, group)?,
+        None => group::missing(state, asked)?,
+    };
+    if let Some(group) = &mut group {
+        extra.mark(group);
+    }
     let existing_group = || {
         let world = Reader::new(&state.world);
         world.in_namespace(&kind::OPERATOR_GROUP, &namespace).next().map(|group| group.json().clone())
@@ -284,11 +320,13 @@ async fn prepare(
         && state.api().is_some()
         && let Some(group) = group.clone().or_else(existing_group)
     {
-        refuse_conflicts(options, &group, asked, printer).await?;
+        refuse_conflicts(options, extra, &group, asked, printer).await?;
     }
     installation.new.extend(group);
     if existing_name(state, &namespace, &installation.subscription).is_none() {
-        installation.new.push(subscription(options, &installation, &selected, range.is_some(), config));
+        let mut new = subscription(options, extra, &installation, &selected, range.is_some(), config);
+        extra.mark(&mut new);
+        installation.new.push(new);
     }
     Ok(installation)
 }
@@ -296,12 +334,13 @@ async fn prepare(
 /// Refuses an operator whose APIs another operator provides in the same namespaces: OLM would fail it.
 async fn refuse_conflicts(
     options: &Options,
+    extra: Extra<'_>,
     group: &Value,
     request: group::Request<'_>,
     printer: &mut Printer,
 ) -> Result<(), CliError> {
     let namespaces = NamespaceFlags { namespace: Some(request.namespace.to_owned()), all_namespaces: false };
-    let all = options.source().read(&namespaces, &[], ReadScope::Groups, printer).await?;
+    let all = options.source(extra).read(&namespaces, &[], ReadScope::Groups, printer).await?;
     if let Some(failure) = all.read_failures.first() {
         printer.warn(format_args!("{failure}; conflicts with operators of other namespaces are unknown"));
     }
@@ -332,17 +371,22 @@ fn existing_name<'s>(state: &'s ClusterState, namespace: &str, name: &str) -> Op
 ///
 /// # Errors
 /// The name is used by a Subscription to another package.
-fn existing<'s>(state: &'s ClusterState, namespace: &str, package: &str) -> Result<Option<&'s Value>, CliError> {
+fn existing<'s>(
+    state: &'s ClusterState,
+    namespace: &str,
+    package: &str,
+    name: &str,
+) -> Result<Option<&'s Value>, CliError> {
     let world = Reader::new(&state.world);
     let mut all = world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|object| object.json());
     if let Some(found) = all.find(|subscription| Subscription::new(subscription).package() == package) {
         return Ok(Some(found));
     }
-    match existing_name(state, namespace, package) {
+    match existing_name(state, namespace, name) {
         Some(other) => Err(CliError::new(
             ErrorKind::Api,
             format!(
-                "Subscription {package} of namespace {namespace} is for another package, {}",
+                "Subscription {name} of namespace {namespace} is for another package, {}",
                 Subscription::new(other).package()
             ),
         )
@@ -399,6 +443,7 @@ fn is_as_requested(
 /// Returns the Subscription to create.
 fn subscription(
     options: &Options,
+    extra: Extra<'_>,
     installation: &Installation,
     selected: &Selection<'_>,
     has_range: bool,
@@ -419,12 +464,17 @@ fn subscription(
     if let Some(config) = config {
         spec["config"] = config;
     }
-    json!({
+    let mut object = json!({
         "apiVersion": "operators.coreos.com/v1alpha1",
         "kind": "Subscription",
         "metadata": { "name": installation.subscription, "namespace": installation.namespace },
         "spec": spec,
-    })
+    });
+    // What the user supplies takes precedence; it was checked to be about this bundle.
+    if let Some(supplied) = extra.subscription {
+        json_patch::merge(&mut object, supplied);
+    }
+    object
 }
 
 /// Explains the installation on a copy of the cluster that has the new objects. Returns `None` if nothing is left to do.
@@ -454,18 +504,44 @@ async fn explained(
 /// Creates the objects, or sends them as a dry run. Returns them as the server stored them.
 async fn create(
     options: &Options,
+    extra: Extra<'_>,
     state: &ClusterState,
     new: &[Value],
     printer: &mut Printer,
 ) -> Result<Vec<Value>, CliError> {
-    let (DryRun::None | DryRun::Server, Some(api)) = (options.dry_run, state.api()) else { return Ok(new.to_vec()) };
+    // The catalog is in the namespace, and the Subscription needs it.
+    let first = new.iter().take_while(|object| object::kind(object) == "Namespace").count();
+    let (namespaces, others) = new.split_at(first);
+    let (DryRun::None | DryRun::Server, Some(api)) = (options.dry_run, state.api()) else {
+        let catalog = extra.publication.map(Publication::objects).unwrap_or_default();
+        return Ok([namespaces, &catalog, others].concat());
+    };
+    let mut created = create_each(options, api, namespaces, false, printer).await?;
+    let is_in_new = options.dry_run == DryRun::Server && !created.is_empty();
+    if let Some(publication) = extra.publication {
+        if is_in_new {
+            created.extend(publication.objects());
+        } else {
+            let lines = (options.output == Output::Table && options.dry_run == DryRun::None).then_some(&mut *printer);
+            created.extend(publication.send(api, options.dry_run == DryRun::Server, lines).await?);
+        }
+    }
+    created.extend(create_each(options, api, others, is_in_new, printer).await?);
+    Ok(created)
+}
+
+/// Creates objects. `is_in_new`: the namespace is one that a dry run does not create, so that the server refuses them.
+async fn create_each(
+    options: &Options,
+    api: &Api,
+    new: &[Value],
+    is_in_new: bool,
+    printer: &mut Printer,
+) -> Result<Vec<Value>, CliError> {
     let mut created: Vec<Value> = Vec::new();
     for object in new {
         if options.dry_run == DryRun::Server {
-            let is_in_new = created.iter().any(|made| object::kind(made) == "Namespace");
-            // The server refuses objects of a namespace that a dry run does not create.
-            let stored = if is_in_new { object.clone() } else { send(api, object, true).await? };
-            created.push(stored);
+            created.push(if is_in_new { object.clone() } else { send(api, object, true).await? });
             continue;
         }
         let stored = send(api, object, false).await?;
@@ -476,29 +552,6 @@ async fn create(
         created.push(stored);
     }
     Ok(created)
-}
-
-/// Returns the name of an object as kubectl prints it.
-fn label(object: &Value) -> String {
-    let ObjectRef { gvk, name, .. } = ObjectRef::from_object(object);
-    let kind = gvk.kind.to_lowercase();
-    if gvk.group.is_empty() { format!("{kind}/{name}") } else { format!("{kind}.{}/{name}", gvk.group) }
-}
-
-/// Creates an object. One that another client created in the meantime is used if it is a namespace.
-async fn send(api: &Api, object: &Value, is_dry_run: bool) -> Result<Value, CliError> {
-    let answer = if is_dry_run { api.dry_run_create(object).await } else { api.create(object).await };
-    match answer {
-        Ok(stored) => Ok(stored),
-        Err(refusal) if refusal.is_already_exists() && object::kind(object) == "Namespace" => Ok(object.clone()),
-        Err(refusal) => {
-            let ObjectRef { gvk, namespace, .. } = ObjectRef::from_object(object);
-            let known = kinds::find(&gvk.group, &gvk.kind);
-            let resource = known.map_or_else(|| gvk.kind.clone(), kinds::Kind::resource);
-            Err(CliError::from(RequestError::new("create", resource, &namespace, refusal))
-                .hint("the command continues where it ended when it is run again"))
-        }
-    }
 }
 
 /// Approves the plan, waits for the operator, and prints the result.

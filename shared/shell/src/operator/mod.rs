@@ -6,6 +6,7 @@
 //!                                                             --> controllers    whether any are running
 //!                             doctor     trouble of the whole cluster
 //!                             install    subscribes to a package  --> group, subscription_config    objects to create
+//!                                |                                --> creation    creates them
 //!                                |                                --> settle    approves the plan, waits for Succeeded
 //!                             upgrade    approves the plans of an upgrade one after the other --> path, settle
 //!                             rollback   returns an operator to an older version  --> steps, settle
@@ -13,6 +14,9 @@
 //!                             uninstall  removes an operator  --> operands, backup    custom resources and their backup
 //!                                                            --> steps --> deletion   deletes objects, and waits for that
 //!                                                            --> left    proves that nothing is left
+//!                             run        installs a bundle that is not published  --> publication    its catalog on the cluster
+//!                                                            --> supplied    manifests of the user    --> install, upgrade
+//!                             cleanup    removes what run has created --> uninstall
 //!                             wait       waits for a condition
 //!                             lookup     finds operators in the state of a cluster
 //!                             awaiting   waits until a condition holds or no longer can --> watch, controllers
@@ -21,7 +25,9 @@
 mod awaiting;
 mod backup;
 mod cause;
+pub mod cleanup;
 mod controllers;
+mod creation;
 mod deletion;
 pub mod describe;
 mod description;
@@ -35,9 +41,12 @@ mod operands;
 pub mod outdated;
 mod path;
 pub mod rollback;
+mod publication;
+pub mod run;
 mod settle;
 mod steps;
 mod subscription_config;
+mod supplied;
 pub mod uninstall;
 pub mod upgrade;
 pub mod wait;

@@ -31,6 +31,7 @@ use super::lookup;
 use super::operands::{self, Operands};
 use super::steps::Steps;
 use crate::blocking::block_on;
+use crate::cli::connect::connect_in;
 use crate::cli::flags::{ClusterFlags, DryRun, NamespaceFlags, SourceFlags};
 use crate::cli::name::bare;
 use crate::cli::output::{API_VERSION, Output};
@@ -72,10 +73,19 @@ pub struct Options {
 /// # Errors
 /// The operator does not exist, other operators require it, objects cannot be read, or the server refuses a request.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
-    block_on(uninstall(options, printer))
+    block_on(async {
+        match remove(options, printer).await? {
+            Some(outcome) => Ok(outcome),
+            None => {
+                let (_, namespace) = connect_in(&options.cluster, options.namespace.as_deref()).await?;
+                Err(lookup::not_found(bare(&options.name, "subscription")?, Some(&namespace)))
+            }
+        }
+    })
 }
 
-async fn uninstall(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+/// Removes an operator. Returns `None` if it does not exist.
+pub(super) async fn remove(options: &Options, printer: &mut Printer) -> Result<Option<Outcome>, CliError> {
     let name = bare(&options.name, "subscription")?.to_owned();
     let source = SourceFlags { cluster: options.cluster.clone(), ..SourceFlags::default() };
     let namespaces = NamespaceFlags { namespace: options.namespace.clone(), all_namespaces: false };
@@ -93,12 +103,12 @@ async fn uninstall(options: &Options, printer: &mut Printer) -> Result<Outcome, 
         Request { namespace: &namespace, name: &name, delete_crds: options.delete_crds, knows_all: unread.is_none() };
     let removal = removal::plan(&world, request);
     if removal.is_empty() {
-        return Err(lookup::not_found(&name, Some(&namespace)));
+        return Ok(None);
     }
     if let Some(unread) = unread {
         printer.warn(format_args!("{unread}; operators of other namespaces may need what this one provides"));
     }
-    let Some(api) = state.api().cloned() else { return Ok(Outcome::Done) };
+    let Some(api) = state.api().cloned() else { return Ok(None) };
     let crd_of = |name: &str| world.json(&kind::CUSTOM_RESOURCE_DEFINITION, "", name).cloned();
     let operands =
         operands::read(&api, &removal, &targets(&world, &namespace), options.delete_operands, crd_of).await?;
@@ -114,11 +124,11 @@ async fn uninstall(options: &Options, printer: &mut Printer) -> Result<Outcome, 
     }
     let mut result = Removed { options, name: &name, removal: &removal, operands: &operands, left: Vec::new() };
     if options.dry_run != DryRun::None {
-        return result.print(&planned(&removal, &operands), printer);
+        return result.print(&planned(&removal, &operands), printer).map(Some);
     }
     if !confirm(printer, &format!("Uninstall {name} from namespace {namespace}?"), options.yes)? {
         printer.talk("Nothing was deleted");
-        return Ok(Outcome::Negative);
+        return Ok(Some(Outcome::Negative));
     }
     if let Some(folder) = &options.backup {
         let files = backup::write(folder, &format!("{namespace}/{name}"), &operands)?;
@@ -134,7 +144,7 @@ async fn uninstall(options: &Options, printer: &mut Printer) -> Result<Outcome, 
     if result.left.is_empty() {
         steps.forget(printer).await?;
     }
-    result.print(&steps.deleted, printer)
+    result.print(&steps.deleted, printer).map(Some)
 }
 
 /// Reads the Operator objects: an interrupted removal is recorded in one. They are not required.

@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use super::awaiting::{Follower, Judgement, state as state_of};
 use super::lookup::{self, is_named};
 use super::path::{Hop, last_hop, path, version_of};
+use super::publication::Publication;
 use super::settle::{Target, settle};
 use crate::blocking::block_on;
 use crate::cli::flags::{ClusterFlags, DryRun, NamespaceFlags, SourceFlags};
@@ -117,52 +118,59 @@ impl Upgrade {
 /// An operator does not exist, is not healthy or has no such version, or a plan is not safe or does not succeed. The other
 /// operators were upgraded.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+    block_on(run_with(options, None, printer))
+}
+
+/// Does the same. The catalog is published before its plan is approved: `options` name a directory with its content.
+pub(super) async fn run_with(
+    options: &Options,
+    publication: Option<&Publication>,
+    printer: &mut Printer,
+) -> Result<Outcome, CliError> {
     if options.to.is_some() && options.names.len() != 1 {
         return Err(CliError::usage("--to is a range of versions of one operator").hint("specify the operator"));
     }
-    block_on(async {
-        let targets = targets(options, printer).await?;
-        if targets.is_empty() {
-            printer.talk("No operators with a Subscription found");
-        }
-        let all = targets.len();
-        let (mut documents, mut errors, mut outcome) = (Vec::new(), Vec::new(), Outcome::Done);
-        for (namespace, name) in targets {
-            let (from, path, reached) = (String::new(), Vec::new(), Vec::new());
-            let mut one = Upgrade { namespace, name, from, path, reached };
-            let ended = Box::pin(upgrade(options, &mut one, printer)).await;
-            documents.push(one.document(options, &ended));
-            match ended {
-                Ok(Outcome::Done) => {}
-                Ok(other) => {
-                    outcome = other;
+    let targets = targets(options, printer).await?;
+    if targets.is_empty() {
+        printer.talk("No operators with a Subscription found");
+    }
+    let all = targets.len();
+    let (mut documents, mut errors, mut outcome) = (Vec::new(), Vec::new(), Outcome::Done);
+    for (namespace, name) in targets {
+        let (from, path, reached) = (String::new(), Vec::new(), Vec::new());
+        let mut one = Upgrade { namespace, name, from, path, reached };
+        let ended = Box::pin(upgrade(options, &mut one, publication, printer)).await;
+        documents.push(one.document(options, &ended));
+        match ended {
+            Ok(Outcome::Done) => {}
+            Ok(other) => {
+                outcome = other;
+                break;
+            }
+            Err(error) => {
+                // Without a connection, and after Ctrl-C, the others cannot be upgraded either.
+                let is_last = matches!(error.kind, ErrorKind::Unreachable | ErrorKind::Closed);
+                errors.push((one.name, error));
+                if is_last {
                     break;
                 }
-                Err(error) => {
-                    // Without a connection, and after Ctrl-C, the others cannot be upgraded either.
-                    let is_last = matches!(error.kind, ErrorKind::Unreachable | ErrorKind::Closed);
-                    errors.push((one.name, error));
-                    if is_last {
-                        break;
-                    }
-                }
             }
         }
-        print(options, &documents, printer)?;
-        match &errors[..] {
-            [] => Ok(outcome),
-            _ if all == 1 => Err(errors.remove(0).1),
-            _ => {
-                for (_, error) in &errors {
-                    printer.error(error);
-                }
-                let names: Vec<&str> = errors.iter().map(|(name, _)| name.as_str()).collect();
-                let message = format!("{} of {all} operators are not upgraded: {}", names.len(), listed(&names));
-                let kind = errors.last().map_or(ErrorKind::Api, |(_, error)| error.kind);
-                Err(CliError::new(kind, message).hint("run the command again to continue"))
+    }
+    print(options, &documents, printer)?;
+    match &errors[..] {
+        [] => Ok(outcome),
+        _ if all == 1 => Err(errors.remove(0).1),
+        _ => {
+            for (_, error) in &errors {
+                printer.error(error);
             }
+            let names: Vec<&str> = errors.iter().map(|(name, _)| name.as_str()).collect();
+            let message = format!("{} of {all} operators are not upgraded: {}", names.len(), listed(&names));
+            let kind = errors.last().map_or(ErrorKind::Api, |(_, error)| error.kind);
+            Err(CliError::new(kind, message).hint("run the command again to continue"))
         }
-    })
+    }
 }
 
 /// Returns namespace and name of the operators to upgrade.
@@ -215,7 +223,12 @@ async fn read(options: &Options, namespaces: &NamespaceFlags, printer: &mut Prin
 }
 
 /// Upgrades one operator.
-async fn upgrade(options: &Options, one: &mut Upgrade, printer: &mut Printer) -> Result<Outcome, CliError> {
+async fn upgrade(
+    options: &Options,
+    one: &mut Upgrade,
+    publication: Option<&Publication>,
+    printer: &mut Printer,
+) -> Result<Outcome, CliError> {
     let (namespace, name) = (one.namespace.clone(), one.name.clone());
     let within = NamespaceFlags { namespace: Some(namespace.clone()), all_namespaces: false };
     let terms = options.terms.understood()?;
@@ -272,6 +285,9 @@ async fn upgrade(options: &Options, one: &mut Upgrade, printer: &mut Printer) ->
             return Ok(Outcome::Negative);
         }
         let Some(api) = state.api() else { return Ok(Outcome::Done) };
+        if let Some(publication) = publication {
+            publication.send(api, false, is_text.then_some(&mut *printer)).await?;
+        }
         let target = Target {
             cluster: &options.cluster,
             namespace: &namespace,

@@ -6,6 +6,7 @@ mod doctor;
 mod lifecycle;
 mod removal;
 mod rollback;
+mod run;
 mod waiting;
 
 use std::fs::{self, File};

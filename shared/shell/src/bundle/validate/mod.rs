@@ -43,6 +43,8 @@ use crate::image;
 const BASELINE: &str = "BundleBaseline";
 /// Maximum number of worker threads.
 const MOST_WORKERS: usize = 16;
+/// How many errors of a bundle a command prints that uses it.
+const PRINTED: usize = 20;
 /// Maximum size of a Dockerfile or of a file with categories, in bytes.
 const SMALL: u64 = 1 << 20;
 /// The environment variable with the path of a file with categories, as in operator-sdk.
@@ -257,6 +259,41 @@ fn one(named: &Ref, options: &validate::Options, mut surroundings: Surroundings<
     let unread = findings.into_iter().filter(|finding| options.selection.reports(finding.code));
     validated.findings.splice(0..0, unread);
     Bundle { path, validated, uncompared: surroundings.uncompared }
+}
+
+/// Reads and validates one bundle, for commands that use it. Also returns what is not an error.
+///
+/// # Errors
+/// It is not a bundle, or it has errors: all of them.
+pub(crate) fn checked(
+    named: &Ref,
+    images: &image::Options,
+) -> Result<(olm_core::bundle::Bundle, Vec<Finding>), CliError> {
+    if let Ref::Directory(path) = named
+        && !read::is_bundle(path)
+    {
+        return Err(CliError::input("this is not a bundle: it has neither manifests/ nor metadata/")
+            .at(path.display())
+            .hint("kubectl olm bundle synthesize creates a bundle from manifests"));
+    }
+    read::bundles(std::slice::from_ref(named))?;
+    let path = read::shown(named);
+    let read::Read { files, mut findings } = read::read(named, images);
+    if !files.is_empty() {
+        findings.extend(validate::validate(&path, &files, &validate::Options::default(), &mut ()).findings);
+    }
+    let (errors, others): (Vec<Finding>, Vec<Finding>) =
+        findings.into_iter().partition(|finding| finding.severity == Severity::Error);
+    if let Some(error) = CliError::all(errors.iter().take(PRINTED).map(CliError::from)) {
+        let hint = format!("kubectl olm bundle validate {named} prints all findings");
+        return Err(if errors.len() > PRINTED { error.hint(hint) } else { error });
+    }
+    let bundle = olm_core::bundle::Bundle::read_whole(&path, &files);
+    let bundle = bundle.map_err(|errors| {
+        let all = CliError::all(errors.iter().take(PRINTED).map(CliError::from));
+        all.unwrap_or_else(|| CliError::input("the bundle cannot be read").at(&path))
+    })?;
+    Ok((bundle, others))
 }
 
 /// Parses a Kubernetes version as operator-sdk does: `1.25`, `v1.25.3`.

@@ -59,7 +59,7 @@ pub(super) fn bundles(refs: &[Ref]) -> Result<Vec<Ref>, CliError> {
     Ok(found)
 }
 
-fn is_bundle(path: &Path) -> bool {
+pub(super) fn is_bundle(path: &Path) -> bool {
     ["manifests", "metadata"].iter().any(|folder| path.join(folder).is_dir())
 }
 
