@@ -581,7 +581,7 @@ async fn finish(
             timeout: options.timeout,
             yes: options.yes,
         };
-        match settle::settle(api, target, hash.unwrap_or_default(), printer).await? {
+        match Box::pin(settle::settle(api, target, hash.unwrap_or_default(), printer)).await? {
             Some(operator) => {
                 let installed = operator.installed.or(operator.next);
                 let version = installed.map_or_else(|| csv.clone(), |version| version.csv);

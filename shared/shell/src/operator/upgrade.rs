@@ -300,7 +300,7 @@ async fn upgrade(
             timeout: options.timeout,
             yes: options.yes,
         };
-        if settle(api, target, &path.explanation.hash, printer).await?.is_none() {
+        if Box::pin(settle(api, target, &path.explanation.hash, printer)).await?.is_none() {
             return Ok(Outcome::Negative);
         }
         one.reached.push(hop.label());
