@@ -362,7 +362,10 @@ impl Command<'_> {
         let is_served = match choice {
             Registry::Always => true,
             Registry::Never => false,
-            Registry::Auto => !controllers.is_empty() && !is_run_by_plugin(&self.api).await?,
+            Registry::Auto => match is_run_by_plugin(&self.api).await? {
+                Some(is_run_by_plugin) => !controllers.is_empty() && !is_run_by_plugin,
+                None => are_running(&controllers, &[], Timestamp::now()) == Some(true),
+            },
         };
         let is_openshift = installations(&controllers, &[]).iter().any(Installation::is_openshift);
         let pod = RegistryPod { image: &self.options.registry_image, sets_user: !is_openshift };
@@ -370,8 +373,8 @@ impl Command<'_> {
     }
 }
 
-/// Returns whether `kubectl olm run` holds its Lease: it reads ConfigMaps, and OLM only registries.
-async fn is_run_by_plugin(api: &Api) -> Result<bool, CliError> {
+/// Returns whether `kubectl olm run` holds its Lease: it reads ConfigMaps, and OLM only registries. `None` if its holder may have ended.
+async fn is_run_by_plugin(api: &Api) -> Result<Option<bool>, CliError> {
     let named = |query: ListQuery| ListQuery { fields: format!("metadata.name={}", lease::NAME), ..query };
     let leases = list(api, &kinds::LEASE, named).await.map_err(|error| unknown(error.into()))?;
     Ok(are_running(&[], &leases, Timestamp::now()))
