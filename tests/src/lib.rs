@@ -1,6 +1,7 @@
 //! Test support shared by several crates.
 
 pub mod bench;
+pub mod browser;
 pub mod control_plane;
 pub mod data;
 pub mod faulty_api;
@@ -14,3 +15,4 @@ pub mod registry;
 pub mod scenario;
 pub mod sim_api;
 pub mod sweep;
+pub mod well_formed;

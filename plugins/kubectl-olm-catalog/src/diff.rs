@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use olm_shell::catalog::diff::{self, Options};
 use olm_shell::catalog::{InstalledFrom, Ref};
-use olm_shell::cli::flags::{ClusterFlags, ImageFlags, OutputFlags};
+use olm_shell::cli::flags::{ClusterFlags, ImageFlags, PageFlags};
 use olm_shell::cli::{CliError, Outcome, Printer};
 
 /// Compare two catalogs, and report the versions that the change strands.
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "[NAMESPACE/]NAME")]
     source: Option<String>,
     #[command(flatten)]
-    output: OutputFlags,
+    output: PageFlags,
     #[command(flatten)]
     images: ImageFlags,
     #[command(flatten)]
@@ -48,6 +48,9 @@ const EXAMPLES: &str = "Examples:
   # The same for objects in a file
   kubectl get sub,csv -A -o yaml > installed.yaml
   {cmd} diff ./old ./new --installed-from installed.yaml -o json
+
+  # Write a page for a review
+  {cmd} diff ./old ./new -o html > diff.html
 ";
 
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {

@@ -1,5 +1,7 @@
 //! `kubectl olm catalog graph`.
 
+use std::path::PathBuf;
+
 use olm_shell::catalog::graph::{self, Format, Options};
 use olm_shell::catalog::render::Range;
 use olm_shell::cli::flags::ImageFlags;
@@ -13,6 +15,8 @@ use crate::words::{self, OnCluster, Words};
 /// Of several updates OLM chooses the one nearest to the channel head, and so does the graph. Dependencies of bundles
 /// are not considered; use resolve for that. In text, ● is a version in the channel, ○ one that is not in the channel,
 /// and ├ joins the top of a column to the column on its left.
+///
+/// With --installed-from, or a cluster selected by --context, --kubeconfig or a similar flag, installed versions are marked.
 ///
 /// With --from and --to, print the sequence of updates; the exit code is 1 if there is none.
 #[derive(Debug, clap::Args)]
@@ -33,6 +37,9 @@ pub(crate) struct Arguments {
     /// Last version of the updates [default: the channel head]
     #[arg(long, value_name = "VERSION", requires = "from")]
     to: Option<String>,
+    /// File or folder with the installed Subscriptions and ClusterServiceVersions, to mark their versions (may be repeated)
+    #[arg(long, value_name = "FILE|DIR")]
+    installed_from: Vec<PathBuf>,
     /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t)]
     output: Format,
@@ -51,10 +58,13 @@ const EXAMPLES: &str = "Examples:
 
   # Write the graph as an image
   {cmd} graph etcd ./catalog -o svg > etcd.svg
+
+  # Write a page that also states what is installed on a cluster, and why versions have no upgrade path
+  {cmd} graph etcd ./catalog --context production -o html > etcd.html
 ";
 
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Arguments { words, channels, versions, from, to, output, images, on } = arguments;
+    let Arguments { words, channels, versions, from, to, installed_from, output, images, on } = arguments;
     let Words { mut packages, refs } = Words::read(words)?;
     let package = packages.pop();
     if let Some(other) = packages.pop() {
@@ -64,6 +74,10 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
         ))
         .hint("name one package, or none for all packages"));
     }
+    let installed_from = on.installed_from(installed_from)?;
     let (images, refs) = (images.options()?, on.refs(refs));
-    graph::run(&Options { refs, package, channels, versions, from, to, images, format: output }, printer)
+    graph::run(
+        &Options { refs, package, channels, versions, from, to, installed_from, images, format: output },
+        printer,
+    )
 }

@@ -1,9 +1,9 @@
 //! Arguments that several commands share.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use olm_shell::catalog::Ref;
 use olm_shell::catalog::render::Range;
+use olm_shell::catalog::{InstalledFrom, Ref};
 use olm_shell::cli::flags::{ClusterFlags, CredentialFlags};
 use olm_shell::cli::{CliError, Printer};
 use olm_shell::image;
@@ -52,6 +52,15 @@ impl OnCluster {
     /// Returns the catalogs, with CatalogSources bound to this cluster.
     pub(crate) fn refs(&self, refs: Vec<Ref>) -> Vec<Ref> {
         refs.into_iter().map(|r| r.on(&self.cluster, self.namespace.as_ref())).collect()
+    }
+
+    /// Returns the source of installed objects: the files, or the cluster if a flag selects one.
+    pub(crate) fn installed_from(&self, files: Vec<PathBuf>) -> Result<InstalledFrom, CliError> {
+        if files.is_empty() {
+            return InstalledFrom::new(files, self.cluster.clone());
+        }
+        // The flags may be for the catalogs.
+        Ok(InstalledFrom::Files(files))
     }
 
     /// Returns the options of pulls with further credentials, also of pull secrets of this cluster.

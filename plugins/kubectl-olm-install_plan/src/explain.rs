@@ -52,7 +52,7 @@ pub(crate) struct Arguments {
     /// or send only read requests (none)
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     dry_run: DryRun,
-    /// Output format: json, yaml, markdown or jsonpath=TEMPLATE
+    /// Output format: html (a page in one file, without scripts), json, yaml, markdown or jsonpath=TEMPLATE
     #[arg(short, long, default_value = "", hide_default_value = true)]
     output: Form,
     #[command(flatten)]
@@ -69,6 +69,9 @@ const EXAMPLES: &str = "Examples:
 
   # Print all objects and their changes, for a review
   {cmd} explain install-abcde -n apps --details -o markdown
+
+  # Write a page for a review, with all differences to unfold
+  {cmd} explain install-abcde -n apps -o html > plan.html
 
   # Explain the next upgrade of an operator
   {cmd} explain --subscription etcd -n apps

@@ -1,6 +1,6 @@
 //! `kubectl olm operator describe`.
 
-use olm_shell::cli::flags::{NamespaceFlags, OutputFlags, SourceFlags};
+use olm_shell::cli::flags::{NamespaceFlags, PageFlags, SourceFlags};
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::operator::describe::{self, Options};
 
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     #[arg(short, long)]
     watch: bool,
     #[command(flatten)]
-    output: OutputFlags,
+    output: PageFlags,
     #[command(flatten)]
     namespaces: NamespaceFlags,
     #[command(flatten)]
@@ -37,6 +37,9 @@ const EXAMPLES: &str = "Examples:
 
   # Describe the operators of a must-gather
   {cmd} describe -A --from ./must-gather
+
+  # Write a page about the operators of the cluster
+  {cmd} describe -A -o html > operators.html
 
   # List the codes of the problems of all operators
   {cmd} describe -A -o jsonpath='{.items[*].problems[*].code}'

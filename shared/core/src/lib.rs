@@ -18,7 +18,7 @@
 //!   content      what catalogs and bundles contain
 //!                bundle, catalog, constraint
 //!   foundation   objects, formats and limits
-//!                api, budget, finding, go_format, listing, settings, structural, version, visible, yaml
+//!                api, budget, finding, go_format, listing, markup, settings, structural, version, visible, yaml
 //! ```
 //!
 //! A module imports from lower layers and from its own, but controllers do not import each other. The table is generated from the list
@@ -47,6 +47,7 @@ pub mod health;
 pub mod installplan;
 pub mod lint;
 pub mod listing;
+pub mod markup;
 pub mod membership;
 pub mod metrics;
 pub mod operator;

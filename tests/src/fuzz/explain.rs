@@ -11,6 +11,7 @@ use olm_shell::visible::is_plain;
 
 use super::controllers::{Given, beginning};
 use super::shown::{Data, harmless, shown, value};
+use crate::well_formed::is_well_formed;
 
 /// How many subjects of an input are explained.
 const SUBJECTS: usize = 3;
@@ -60,12 +61,13 @@ fn render_all(explanation: &Explanation) {
     let told = [(explanation.clone(), Vec::new())];
     harmless(&explain::summary(explanation));
     for details in [false, true] {
-        for form in ["", "markdown", "json", "yaml", "jsonpath={.objects[*].name}"] {
+        for form in ["", "markdown", "html", "json", "yaml", "jsonpath={.objects[*].name}"] {
             let Ok(form) = form.parse::<Form>() else { continue };
             let (printed, shown) = shown(|printer| explain::print(&told, false, &form, details, printer));
             assert!(printed.is_ok(), "{printed:?}");
             match &form {
                 Form::Text => assert!(details || is_plain(&shown.out), "{}", shown.out),
+                Form::Html => assert_eq!(is_well_formed(&shown.out), Ok(())),
                 Form::Markdown => {
                     let verdicts = headings(&shown.out);
                     assert!(

@@ -1,7 +1,7 @@
 //! Update graphs and lists of catalogs, in every format.
 
 use olm_shell::catalog::graph::{self, Format};
-use olm_shell::catalog::{Ref, list, validate};
+use olm_shell::catalog::{InstalledFrom, Ref, list, validate};
 use olm_shell::cli::findings;
 use olm_shell::cli::list::ListFlags;
 use olm_shell::cli::output::Output;
@@ -9,13 +9,15 @@ use olm_shell::image;
 
 use super::must_gather::gathered;
 use super::shown::{Data, Shown, shown, value};
+use crate::well_formed::is_well_formed;
 
 /// Every format of a graph, and how it is parsed.
-const FORMATS: [(Format, Option<Data>); 6] = [
+const FORMATS: [(Format, Option<Data>); 7] = [
     (Format::Text, None),
     (Format::Dot, None),
     (Format::Mermaid, None),
     (Format::Svg, None),
+    (Format::Html, None),
     (Format::Json, Some(Data::Json)),
     (Format::Yaml, Some(Data::Yaml)),
 ];
@@ -35,6 +37,7 @@ pub(super) fn run(bytes: &[u8]) {
             versions: None,
             from: None,
             to: None,
+            installed_from: InstalledFrom::Nothing,
             images: image::Options::default(),
             format,
         };
@@ -73,10 +76,11 @@ pub(super) fn run(bytes: &[u8]) {
 fn structure(format: Format, shown: &Shown) {
     let out = &shown.out;
     match format {
-        Format::Svg if !out.is_empty() => {
-            assert_eq!(out.matches("<svg").count(), 1, "{out}");
+        Format::Svg | Format::Html if !out.is_empty() => {
+            assert_eq!(is_well_formed(out), Ok(()));
+            assert!(format == Format::Html || out.matches("<svg").count() == 1, "{out}");
             let forged =
-                ["<script", "<foreignObject", "<image", "<a ", "<use"].iter().find(|word| out.contains(**word));
+                ["<script", "<foreignObject", "<image", "<img", "<a ", "<use"].iter().find(|word| out.contains(**word));
             assert!(forged.is_none(), "{forged:?} in {out}");
         }
         Format::Mermaid if !out.is_empty() => {

@@ -29,7 +29,19 @@ const fn layer(name: &'static str, modules: &'static [&'static str], purpose: &'
 const CORE: [Layer; 10] = [
     layer(
         "foundation",
-        &["api", "budget", "finding", "go_format", "listing", "settings", "structural", "version", "visible", "yaml"],
+        &[
+            "api",
+            "budget",
+            "finding",
+            "go_format",
+            "listing",
+            "markup",
+            "settings",
+            "structural",
+            "version",
+            "visible",
+            "yaml",
+        ],
         "objects, formats and limits",
     ),
     layer("content", &["bundle", "catalog", "constraint"], "what catalogs and bundles contain"),

@@ -19,7 +19,7 @@ use olm_tests::sim_api::SimApi;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use super::garden;
+use super::garden::garden;
 
 /// Returns a cluster whose plan waits for approval, and the plan's name.
 fn waiting() -> (Simulation, ObjectRef) {

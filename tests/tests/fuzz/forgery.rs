@@ -229,7 +229,7 @@ fn commands() -> Vec<(String, Command)> {
         commands.push((format!("operatorgroup intersect {format:?}"), Box::new(intersecting)));
     }
     use graph::Format as G;
-    for format in [G::Text, G::Dot, G::Mermaid, G::Svg, G::Json, G::Yaml] {
+    for format in [G::Text, G::Dot, G::Mermaid, G::Svg, G::Html, G::Json, G::Yaml] {
         for from in [None, Some("1.0.0".to_owned())] {
             let name = format!("catalog graph {format:?} {from:?}");
             let drawing = move |folder: &Path, printer: &mut Printer| {
@@ -240,6 +240,7 @@ fn commands() -> Vec<(String, Command)> {
                     versions: None,
                     from: from.clone(),
                     to: None,
+                    installed_from: olm_shell::catalog::InstalledFrom::Nothing,
                     images: image::Options::default(),
                     format,
                 };
@@ -272,7 +273,7 @@ fn commands() -> Vec<(String, Command)> {
             commands.push((format!("catalog list {output} {versions}"), Box::new(listing)));
         }
     }
-    for output in ["", "json", "yaml"] {
+    for output in ["", "html", "json", "yaml"] {
         let comparing = move |folder: &Path, printer: &mut Printer| {
             let empty = folder.join("empty");
             fs::create_dir_all(&empty).unwrap();
@@ -284,7 +285,7 @@ fn commands() -> Vec<(String, Command)> {
                 namespace: None,
                 source: None,
                 images: image::Options::default(),
-                output: output.parse::<Output>().unwrap(),
+                output: output.parse().unwrap(),
             };
             diff::run(&options, printer)
         };

@@ -12,10 +12,10 @@ use olm_core::sim::{ApiServer, Patch, Simulation};
 use olm_shell::bundle::build;
 use olm_shell::catalog::{InstalledFrom, Ref, add, diff, graph, list as packages, render, resolve, validate};
 use olm_shell::cli::flags::{
-    ClusterFlags, CredentialFlags, DataFormat, DryRun, ImageFlags, NamespaceFlags, OutputFlags, SourceFlags,
+    ClusterFlags, CredentialFlags, DataFormat, DryRun, ImageFlags, NamespaceFlags, OutputFlags, PageFlags, SourceFlags,
 };
 use olm_shell::cli::list::ListFlags;
-use olm_shell::cli::output::Output;
+use olm_shell::cli::output::{Output, PageOutput};
 use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{CliError, Outcome, Printer, findings};
 use olm_shell::cluster::installed::HeldLease;
@@ -304,6 +304,7 @@ pub(crate) fn answers() -> Vec<Value> {
             versions: None,
             from: from.map(str::to_owned),
             to: None,
+            installed_from: InstalledFrom::Nothing,
             images: images(),
             format: graph::Format::Json,
         };
@@ -329,7 +330,7 @@ pub(crate) fn answers() -> Vec<Value> {
         namespace: None,
         source: None,
         images: images(),
-        output: json(),
+        output: PageOutput::Output(json()),
     };
     let added = add::Options {
         directory: empty.path().to_owned(),
@@ -437,7 +438,7 @@ pub(crate) fn answers() -> Vec<Value> {
         namespaces: everywhere(),
         names: names.iter().map(|name| (*name).to_owned()).collect(),
         watch: false,
-        output: json_output(),
+        output: PageFlags { output: PageOutput::Output(json()) },
     };
     let built = build::Options {
         directory: path("tests/quickstart/catalogs/market/bundles/tea-house.v1.0.0"),

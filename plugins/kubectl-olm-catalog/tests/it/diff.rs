@@ -108,3 +108,13 @@ fn errors_are_exit_code_2() {
     let (code, _, talk) = run(folder.path(), &["./old.yaml", "./new.yaml", "--server", "http://127.0.0.1:1"]);
     assert!(code == 2 && talk.contains("error: no answer from the server: "), "{talk}");
 }
+
+#[test]
+fn a_page_of_the_differences() {
+    let folder = folder();
+    let arguments = ["./old.yaml", "./new.yaml", "--installed-from", "installed.yaml", "-o", "html"];
+    let (code, html, talk) = run(folder.path(), &arguments);
+    assert_eq!((code, talk.as_str()), (1, ""));
+    let (_, body) = html.split_once("<body>").unwrap();
+    insta::assert_snapshot!(body);
+}

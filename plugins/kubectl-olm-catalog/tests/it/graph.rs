@@ -102,7 +102,57 @@ fn forms_for_programs() {
     let (_, mermaid, _) = run(&["rose", "--channel", "stable", "-o", "mermaid"]);
     insta::assert_snapshot!(mermaid);
     let (_, svg, _) = run(&["rose", "--channel", "stable", "-o", "svg"]);
-    insta::assert_snapshot!(svg);
+    insta::assert_snapshot!(without_styles(&svg));
+}
+
+#[test]
+fn a_page_marks_what_is_installed() {
+    let folder = tempfile::tempdir().unwrap();
+    let subscription = |namespace: &str, channel: &str, csv: &str| {
+        serde_json::json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+            "metadata": { "name": "roses", "namespace": namespace },
+            "spec": { "name": "rose", "channel": channel, "source": "main", "sourceNamespace": "olm" },
+            "status": { "installedCSV": csv },
+        })
+    };
+    let items = [
+        subscription("garden", "stable", "rose.v0.9.0"),
+        subscription("park", "", "rose.v1.0.0"),
+        subscription("shed", "fast", "rose.v0.1.0"),
+    ];
+    let list = serde_json::json!({ "apiVersion": "v1", "kind": "List", "items": items });
+    std::fs::write(folder.path().join("installed.json"), list.to_string()).unwrap();
+    let run = |arguments: &[&str]| {
+        let arguments = [&["graph", "-", "rose", "--installed-from", "installed.json"], arguments].concat();
+        run_command(catalog(&arguments).current_dir(folder.path()).write_stdin(roses(&GARDEN)))
+    };
+    let (code, html, talk) = run(&["-o", "html"]);
+    assert_eq!((code, talk.as_str()), (0, ""));
+    insta::assert_snapshot!(without_styles(&html));
+    let (code, json, _) = run(&["-o", "json"]);
+    let graph: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let channels = graph["packages"][0]["channels"].as_array().unwrap();
+    let versions = channels.iter().flat_map(|c| c["versions"].as_array().unwrap());
+    let installed: Vec<_> = versions.filter(|v| v.get("installedBy").is_some()).map(|v| &v["installedBy"]).collect();
+    let by = |namespace: &str| serde_json::json!([{ "namespace": namespace, "subscription": "roses" }]);
+    assert_eq!((code, installed), (0, vec![&by("park"), &by("garden")]));
+    let (code, text, talk) = run(&["--channel", "stable"]);
+    assert_eq!((code, text.lines().count()), (0, 8), "{text}");
+    assert!(talk.contains("installed: rose.v0.9.0 by Subscription garden/roses, channel stable\n"), "{talk}");
+}
+
+/// Replaces the style sheets, and the policy with their digests.
+fn without_styles(page: &str) -> String {
+    let mut rest = page;
+    let mut shown = String::new();
+    while let Some((before, after)) = rest.split_once("<style>") {
+        shown += before;
+        rest = after.split_once("</style>").map_or("", |(_, after)| after);
+    }
+    shown += rest;
+    let policy = shown.lines().find(|line| line.contains("sha256-")).map(str::to_owned);
+    policy.map_or(shown.clone(), |policy| shown.replace(&policy, "(content security policy)"))
 }
 
 #[test]
@@ -128,7 +178,7 @@ fn many_versions_and_many_packages() {
     );
     let narrow = ["graph", "-", "-o", "svg", "--version", ">=1.990.0"];
     let (code, text, _) = run_command(catalog(&narrow).write_stdin(&*large));
-    assert_eq!((code, text.matches("<circle").count()), (0, 10));
+    assert_eq!((code, text.matches("<circle").count()), (0, 10 + 2), "and two of the legend");
     let two = roses(&GARDEN) + "---\n" + &roses(&["stable: rose.v1.0.0"]).replace("rose", "tulip");
     let (code, text, _) = run_command(catalog(&["graph", "-"]).write_stdin(&*two));
     assert_eq!(code, 0);

@@ -55,3 +55,14 @@ fn codes_are_explained_without_a_cluster() {
     let (code, _, talk) = described(&["--explain", "OP999"]);
     assert_eq!((code, talk.lines().next()), (2, Some("error: unknown code \"OP999\"")));
 }
+
+#[test]
+fn a_page_of_all_operators() {
+    let (code, html, talk) = described(&["-A", "--from", "garden.yaml", "--from", "broken.yaml", "-o", "html"]);
+    assert_eq!((code, talk.as_str()), (1, ""));
+    assert!(html.contains("content=\"default-src &#39;none&#39;; style-src &#39;sha256-"), "{html}");
+    let (_, body) = html.split_once("<body>").unwrap();
+    insta::assert_snapshot!("a_page", body);
+    let (code, _, talk) = described(&["-o", "html", "--watch"]);
+    assert_eq!((code, talk.contains("hint: leave out --watch or -o html")), (2, true), "{talk}");
+}

@@ -2,16 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use olm_core::api::cluster_service_version::Csv;
-use olm_core::api::{object, subscription};
-use olm_core::catalog::diff::{Change, Diff, Installed, PackageChange, Subscription};
-use olm_core::version;
-use olm_core::world::{Reader, kind};
+use olm_core::catalog::diff::{Change, Diff, Installed, PackageChange};
+use olm_core::catalog::graph::{Graph, Grid};
+use olm_core::catalog::{Entry, Snapshot};
 use serde_json::{Value, json};
 
-use super::installed::InstalledFrom;
+use super::installed::{self, InstalledFrom};
+use super::page::{self, Changed};
 use super::source::{OpenCatalog, Ref};
-use crate::cli::output::{API_VERSION, Output};
+use crate::cli::output::{API_VERSION, Output, PageOutput};
 use crate::cli::table::Table;
 use crate::cli::{CliError, Outcome, Printer};
 use crate::image;
@@ -32,14 +31,20 @@ pub struct Options {
     /// How images are pulled.
     pub images: image::Options,
     /// The output format.
-    pub output: Output,
+    pub output: PageOutput,
 }
 
 /// Compares two catalogs. The outcome is negative if a version would be stranded.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let installed = match &options.installed_from {
         InstalledFrom::Nothing => None,
-        there => Some(installed(there, options, printer)?),
+        there => Some(installed::versions(
+            there,
+            options.namespace.as_deref(),
+            options.source.as_deref(),
+            "no version can be stranded",
+            printer,
+        )?),
     };
     let [old, new] = [&options.old, &options.new]
         .map(|named| OpenCatalog::read(std::slice::from_ref(named), &options.images, printer));
@@ -55,7 +60,22 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let progress = printer.progress("comparing");
     let diff = Diff::new(&old.load.snapshot, &new.load.snapshot, installed.as_deref());
     drop(progress);
-    match &options.output {
+    let output = match &options.output {
+        PageOutput::Output(output) => output,
+        PageOutput::Html => {
+            let (old, new) = (&old.load.snapshot, &new.load.snapshot);
+            let title = format!("Catalog {} compared with {}", options.new, options.old);
+            let installed = installed.as_deref();
+            printer.data(page::diff(
+                &title,
+                &summary(&diff, installed),
+                &diff,
+                &changed(&diff, old, new, installed),
+            ))?;
+            return Ok(outcome(&diff));
+        }
+    };
+    match output {
         Output::Table | Output::Wide => {
             printer.data(&diff)?;
             printer.talk(summary(&diff, installed.as_deref()));
@@ -69,7 +89,25 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
             output.object(printer, &document, || Table::new([]))?;
         }
     }
-    Ok(if diff.stranded.is_empty() { Outcome::Done } else { Outcome::Negative })
+    Ok(outcome(&diff))
+}
+
+fn outcome(diff: &Diff) -> Outcome {
+    if diff.stranded.is_empty() { Outcome::Done } else { Outcome::Negative }
+}
+
+/// Returns the packages that differ, with the versions of those that the new catalog contains and of their old entries.
+fn changed<'d>(diff: &'d Diff, old: &Snapshot, new: &Snapshot, installed: Option<&[Installed]>) -> Vec<Changed<'d>> {
+    let one = |change: &'d PackageChange| {
+        let grid = new.package(&change.name).filter(|_| change.change == Change::Changed).map(|package| {
+            let graphs: Vec<Graph<'_>> = package.channels.iter().map(Graph::new).collect();
+            let entries = old.package(&change.name).into_iter().flat_map(|package| &package.channels);
+            let entries: Vec<&Entry> = entries.flat_map(|channel| &channel.entries).collect();
+            Grid::new(package, &graphs, |_| true, installed.unwrap_or_default(), &entries)
+        });
+        Changed { change, grid }
+    };
+    diff.packages.iter().map(one).collect()
 }
 
 fn summary(diff: &Diff, installed: Option<&[Installed]>) -> String {
@@ -98,44 +136,4 @@ fn names(packages: &[PackageChange]) -> Vec<String> {
         names.extend(bundles.iter().map(|bundle| format!("bundle/{}", bundle.name)));
     }
     names
-}
-
-/// Returns the installed version of each Subscription.
-fn installed(there: &InstalledFrom, options: &Options, printer: &mut Printer) -> Result<Vec<Installed>, CliError> {
-    let read = there.of_all(options.namespace.as_deref(), printer)?;
-    let world = Reader::new(&read.world);
-    let is_asked = |subscription: &Value| {
-        let own = |key| object::text(subscription, &["spec", key]);
-        let in_namespace = options.namespace.as_deref().is_none_or(|n| n == object::namespace(subscription));
-        let of_source = options.source.as_deref().is_none_or(|source| match source.split_once('/') {
-            Some(source) => source == (own("sourceNamespace"), own("source")),
-            None => source == own("source"),
-        });
-        in_namespace && of_source
-    };
-    let mut installed = Vec::new();
-    let mut seen = 0;
-    for subscription in world.all(&kind::SUBSCRIPTION).map(|o| o.json()).filter(|s| is_asked(s)) {
-        seen += 1;
-        let name = subscription::Subscription::new(subscription).installed_csv();
-        if name.is_empty() {
-            continue;
-        }
-        let namespace = object::namespace(subscription);
-        let csv = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name);
-        let version = csv.and_then(|csv| version::parse_tolerant(Csv::new(csv).version()).ok());
-        let spec = |key| object::text(subscription, &["spec", key]).to_owned();
-        installed.push(Installed {
-            subscription: Subscription { namespace: namespace.to_owned(), name: object::name(subscription).to_owned() },
-            package: spec("name"),
-            channel: spec("channel"),
-            name: name.to_owned(),
-            version,
-        });
-    }
-    if installed.is_empty() {
-        let why = if seen == 0 { "no matching Subscriptions" } else { "no Subscription has an installed version" };
-        printer.warn(format_args!("{why}: no version can be stranded"));
-    }
-    Ok(installed)
 }

@@ -4,11 +4,14 @@ use std::fmt;
 
 use clap::ValueEnum;
 use olm_core::catalog::channel::{Point, Update};
-use olm_core::catalog::graph::{Drawing, End, Graph, Hop, Lanes, Node, Part, Text, Walk};
+use olm_core::catalog::diff::Installed;
+use olm_core::catalog::graph::{Drawing, End, Graph, Grid, Hop, Lanes, Node, Part, Picture, Text, Walk};
 use olm_core::catalog::{Channel, Package, Snapshot};
 use olm_core::version::{self, Range, Version};
 use serde_json::{Value, json};
 
+use super::installed::{self, InstalledFrom};
+use super::page;
 use super::source::{OpenCatalog, Ref};
 use crate::cli::output::API_VERSION;
 use crate::cli::table::Table;
@@ -34,6 +37,8 @@ pub struct Options {
     pub from: Option<String>,
     /// The last version of a path.
     pub to: Option<String>,
+    /// The source of installed objects, whose versions are marked.
+    pub installed_from: InstalledFrom,
     /// How images are pulled.
     pub images: image::Options,
     /// The output format.
@@ -50,8 +55,10 @@ pub enum Format {
     Dot,
     /// Mermaid, which GitHub and GitLab render in Markdown.
     Mermaid,
-    /// An SVG image.
+    /// An SVG image: versions are rows, channels are columns.
     Svg,
+    /// A page in one file, without scripts: the image, and a table with the reasons.
+    Html,
     /// One JSON document.
     Json,
     /// One YAML document.
@@ -62,6 +69,10 @@ pub enum Format {
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let loaded = OpenCatalog::read(&options.refs, &options.images, printer)?;
     let snapshot = &loaded.load.snapshot;
+    let installed = match &options.installed_from {
+        InstalledFrom::Nothing => Vec::new(),
+        there => installed::versions(there, None, None, "no version is marked", printer)?,
+    };
     let package = match &options.package {
         Some(name) => match loaded.package(name, printer) {
             Some(package) => Some(package),
@@ -75,14 +86,14 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
             return Err(CliError::usage(format!("the catalog has {} packages", snapshot.packages().len()))
                 .hint("specify the package"));
         }
-        return all(snapshot, options.format, printer);
+        return all(snapshot, &installed, options.format, printer);
     };
     let Some(channels) = channels(package, &options.channels, printer) else { return Ok(Outcome::Negative) };
     if let Some(from) = &options.from {
         return way(package, &channels, from, options, printer);
     }
     let graphs: Vec<Graph<'_>> = channels.into_iter().map(Graph::new).collect();
-    show(package, graphs, options, printer)?;
+    show(package, graphs, &installed, options, printer)?;
     Ok(Outcome::Done)
 }
 
@@ -108,12 +119,17 @@ fn channels<'a>(package: &'a Package, names: &[String], printer: &mut Printer) -
 }
 
 /// Prints all packages, as text with a line for each channel.
-fn all(snapshot: &Snapshot, format: Format, printer: &mut Printer) -> Result<Outcome, CliError> {
+fn all(
+    snapshot: &Snapshot,
+    installed: &[Installed],
+    format: Format,
+    printer: &mut Printer,
+) -> Result<Outcome, CliError> {
     let packages = snapshot.packages().values();
     let graphs: Vec<(&Package, Vec<Graph<'_>>)> =
         packages.map(|p| (p, p.channels.iter().map(Graph::new).collect())).collect();
     if format != Format::Text {
-        draw(&graphs, "catalog", |_| true, format, printer)?;
+        draw(&graphs, "catalog", |_| true, installed, format, printer)?;
         return Ok(Outcome::Done);
     }
     let mut table = Table::new(["PACKAGE", "CHANNEL", "HEAD", "VERSIONS", "STRANDED"]);
@@ -131,15 +147,22 @@ fn all(snapshot: &Snapshot, format: Format, printer: &mut Printer) -> Result<Out
 }
 
 /// Prints the channels of a package, or their selected versions.
-fn show(package: &Package, graphs: Vec<Graph<'_>>, options: &Options, printer: &mut Printer) -> Result<(), CliError> {
+fn show(
+    package: &Package,
+    graphs: Vec<Graph<'_>>,
+    installed: &[Installed],
+    options: &Options,
+    printer: &mut Printer,
+) -> Result<(), CliError> {
     let in_range = |node: &Node<'_>| {
         let version = node.entry.and_then(|e| e.version.as_ref());
         options.versions.as_ref().is_none_or(|range| version.is_some_and(|v| range.contains(v)))
     };
     if options.format != Format::Text {
-        return draw(&[(package, graphs)], &package.name, in_range, options.format, printer);
+        return draw(&[(package, graphs)], &package.name, in_range, installed, options.format, printer);
     }
     let mut is_shortened = false;
+    let of_package = || installed.iter().filter(|one| one.package == package.name);
     let lanes = graphs.iter().map(|graph| (graph, Lanes::new(graph, in_range)));
     let shown: Vec<_> = lanes.filter(|(_, lanes)| !lanes.rows.is_empty()).collect();
     for (n, (graph, lanes)) in shown.iter().enumerate() {
@@ -153,6 +176,12 @@ fn show(package: &Package, graphs: Vec<Graph<'_>>, options: &Options, printer: &
             printer.line(format_args!("OLM installs nothing from this channel: {problem}"))?;
         }
         printer.data(text)?;
+    }
+    for one in of_package() {
+        let Installed { subscription, channel, name, .. } = one;
+        let of = if channel.is_empty() { String::new() } else { format!(", channel {channel}") };
+        let words = format!("installed: {name} by Subscription {}/{}{of}", subscription.namespace, subscription.name);
+        printer.talk(one_line(&words));
     }
     if shown.is_empty() {
         printer.talk(format_args!("package {} has no matching versions", package.name));
@@ -184,19 +213,37 @@ fn draw(
     graphs: &[(&Package, Vec<Graph<'_>>)],
     title: &str,
     is_shown: impl Fn(&Node<'_>) -> bool,
+    installed: &[Installed],
     format: Format,
     printer: &mut Printer,
 ) -> Result<(), CliError> {
+    let packages = || {
+        graphs.iter().map(|(package, graphs)| {
+            let installed = installed.iter().filter(|one| one.package == package.name);
+            package_document(package, graphs, &installed.collect::<Vec<_>>(), &is_shown)
+        })
+    };
     match format {
         Format::Text | Format::Json | Format::Yaml => {
             let document = json!({
                 "apiVersion": API_VERSION,
                 "kind": "UpdateGraph",
-                "packages": graphs.iter().map(|(p, graphs)| package_document(p, graphs, &is_shown)).collect::<Vec<_>>(),
+                "packages": packages().collect::<Vec<_>>(),
             });
             if format == Format::Yaml { printer.yaml(&document) } else { printer.json(&document) }
         }
-        Format::Dot | Format::Mermaid | Format::Svg => {
+        Format::Svg | Format::Html => {
+            let grid =
+                |(package, graphs): &(&Package, Vec<Graph<'_>>)| Grid::new(package, graphs, &is_shown, installed, &[]);
+            let grids: Vec<Grid> = graphs.iter().map(grid).filter(|grid| !grid.is_empty()).collect();
+            let title = if graphs.len() == 1 {
+                format!("Updates of package {title}")
+            } else {
+                "Updates of all packages".to_owned()
+            };
+            print_grids(&title, grids, "", format, printer)
+        }
+        Format::Dot | Format::Mermaid => {
             let part = |package: &Package, graph: &Graph<'_>| {
                 Part::new(graph, format!("package {}, {}", package.name, heading(package, graph)), &is_shown)
             };
@@ -208,20 +255,41 @@ fn draw(
 }
 
 fn print(drawing: &Drawing, format: Format, printer: &mut Printer) -> Result<(), CliError> {
-    if drawing.len() > DRAWN {
-        let refused = format!("{} versions are too many for a drawing; the limit is {DRAWN}", drawing.len());
-        return Err(CliError::usage(refused).hint(
-            "specify a package, and select a part with --channel NAME, --version RANGE or --from VERSION; -o text and -o json print everything",
-        ));
-    }
+    drawable(drawing.len())?;
+    printer.data(if format == Format::Mermaid { drawing.mermaid() } else { drawing.dot() })
+}
+
+fn print_grids(
+    title: &str,
+    grids: Vec<Grid>,
+    note: &str,
+    format: Format,
+    printer: &mut Printer,
+) -> Result<(), CliError> {
+    drawable(grids.iter().map(Grid::len).sum())?;
     match format {
-        Format::Mermaid => printer.data(drawing.mermaid()),
-        Format::Svg => printer.data(drawing.svg()),
-        _ => printer.data(drawing.dot()),
+        Format::Html => printer.data(page::graphs(title, &grids, note)),
+        _ => printer.data(Picture { title: title.to_owned(), grids }.svg()),
     }
 }
 
-fn package_document(package: &Package, graphs: &[Graph<'_>], is_shown: impl Fn(&Node<'_>) -> bool) -> Value {
+/// Returns an error if a drawing of so many versions would not be readable.
+fn drawable(versions: usize) -> Result<(), CliError> {
+    if versions <= DRAWN {
+        return Ok(());
+    }
+    let refused = format!("{versions} versions are too many for a drawing; the limit is {DRAWN}");
+    Err(CliError::usage(refused).hint(
+        "specify a package, and select a part with --channel NAME, --version RANGE or --from VERSION; -o text and -o json print everything",
+    ))
+}
+
+fn package_document(
+    package: &Package,
+    graphs: &[Graph<'_>],
+    installed: &[&Installed],
+    is_shown: impl Fn(&Node<'_>) -> bool,
+) -> Value {
     let version = |graph: &Graph<'_>, node: &Node<'_>| {
         let next = node.next.map(|(next, by)| json!({ "name": graph.nodes()[next].name, "by": by }));
         let reason = match graph.walk(node.point()).end {
@@ -239,6 +307,12 @@ fn package_document(package: &Package, graphs: &[Graph<'_>], is_shown: impl Fn(&
             version["skipRange"] = json!(entry.skip_range);
             version["deprecation"] = json!(entry.deprecation);
         }
+        let by = |one: &Installed| one.name == node.name && serves(one, package, graph.channel());
+        let by = installed.iter().filter(|one| by(one)).map(|one| json!(one.subscription));
+        let by: Vec<Value> = by.collect();
+        if !by.is_empty() {
+            version["installedBy"] = by.into();
+        }
         without_null(version)
     };
     let channel = |graph: &Graph<'_>| {
@@ -251,6 +325,12 @@ fn package_document(package: &Package, graphs: &[Graph<'_>], is_shown: impl Fn(&
     };
     let channels: Vec<Value> = graphs.iter().map(channel).collect();
     json!({ "name": package.name, "defaultChannel": package.default_channel, "channels": channels })
+}
+
+/// Returns whether the Subscription follows the channel.
+fn serves(installed: &Installed, package: &Package, channel: &Channel) -> bool {
+    let name = if installed.channel.is_empty() { &package.default_channel } else { &installed.channel };
+    *name == channel.name
 }
 
 fn without_null(mut value: Value) -> Value {
@@ -352,6 +432,12 @@ fn way(
         Format::Text => printer.data(&way)?,
         Format::Json => printer.json(&way.document())?,
         Format::Yaml => printer.yaml(&way.document())?,
+        format @ (Format::Svg | Format::Html) => {
+            let title = format!("Updates of package {} from {}, channel {}", package.name, way.from.name, channel.name);
+            let grid = Grid::of_walk(&package.name, &graph, &way.from.name, &way.hops);
+            let note = way.reason.as_ref().map(|reason| format!("no further update: {reason}")).unwrap_or_default();
+            print_grids(&title, vec![grid], &note, format, printer)?;
+        }
         format => {
             let title = format!("package {}, channel {}", package.name, channel.name);
             let part = Part::of_walk(&graph, title, &way.from.name, &way.hops);

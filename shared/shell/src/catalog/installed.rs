@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
-use olm_core::api::cluster_service_version::Phase;
-use olm_core::api::object;
+use olm_core::api::cluster_service_version::{Csv, Phase};
+use olm_core::api::{object, subscription};
+use olm_core::catalog::diff::{Installed, Subscription};
 use olm_core::sim::Strict;
-use olm_core::world::World;
+use olm_core::version;
+use olm_core::world::{Reader, World, kind};
 use serde_json::{Value, json};
 
 use crate::cli::connect::{Connection, connect};
@@ -146,4 +148,51 @@ fn of_cluster(
         printer.warn(format_args!("{failure}; the result is incomplete"));
     }
     read
+}
+
+/// Returns the installed version of each Subscription in the namespace, or in all, whose CatalogSource is `source`, or any.
+/// If there is none, a warning states the consequence.
+pub(super) fn versions(
+    there: &InstalledFrom,
+    namespace: Option<&str>,
+    source: Option<&str>,
+    consequence: &str,
+    printer: &mut Printer,
+) -> Result<Vec<Installed>, CliError> {
+    let read = there.of_all(namespace, printer)?;
+    let world = Reader::new(&read.world);
+    let is_asked = |subscription: &Value| {
+        let own = |key| object::text(subscription, &["spec", key]);
+        let in_namespace = namespace.is_none_or(|n| n == object::namespace(subscription));
+        let of_source = source.is_none_or(|source| match source.split_once('/') {
+            Some(source) => source == (own("sourceNamespace"), own("source")),
+            None => source == own("source"),
+        });
+        in_namespace && of_source
+    };
+    let mut installed = Vec::new();
+    let mut seen = 0;
+    for subscription in world.all(&kind::SUBSCRIPTION).map(|o| o.json()).filter(|s| is_asked(s)) {
+        seen += 1;
+        let name = subscription::Subscription::new(subscription).installed_csv();
+        if name.is_empty() {
+            continue;
+        }
+        let namespace = object::namespace(subscription);
+        let csv = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name);
+        let version = csv.and_then(|csv| version::parse_tolerant(Csv::new(csv).version()).ok());
+        let spec = |key| object::text(subscription, &["spec", key]).to_owned();
+        installed.push(Installed {
+            subscription: Subscription { namespace: namespace.to_owned(), name: object::name(subscription).to_owned() },
+            package: spec("name"),
+            channel: spec("channel"),
+            name: name.to_owned(),
+            version,
+        });
+    }
+    if installed.is_empty() {
+        let why = if seen == 0 { "no matching Subscriptions" } else { "no Subscription has an installed version" };
+        printer.warn(format_args!("{why}: {consequence}"));
+    }
+    Ok(installed)
 }

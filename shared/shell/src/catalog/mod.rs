@@ -12,8 +12,9 @@
 //!     resolve    prints what OLM would choose from it, and why
 //!     graph      prints its upgrade graphs
 //!     diff       compares it with another catalog, and reports stranded versions
+//!     page       the graphs and the differences as HTML
 //!   CatalogSource of a cluster --catalog_sources--> REF
-//!   files or a cluster --installed--> World   installed objects, for resolve and diff
+//!   files or a cluster --installed--> World   installed objects, for resolve, graph and diff
 //! ```
 
 pub mod add;
@@ -24,6 +25,7 @@ pub mod diff;
 pub mod graph;
 mod installed;
 pub mod list;
+mod page;
 pub mod render;
 pub mod resolve;
 pub mod serve;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::output::Output;
+use super::output::{Output, PageOutput};
 use super::selector::LabelQuery;
 use super::{CliError, Printer};
 use crate::image;
@@ -188,6 +188,20 @@ pub struct OutputFlags {
     /// as \. and missing fields are empty. Go templates are not supported.
     #[arg(short, long, value_name = "FORMAT", default_value = "", hide_default_value = true)]
     pub output: Output,
+}
+
+/// How objects are printed by a command that can also write a page.
+#[derive(Args, Clone, Debug, Default)]
+#[allow(rustdoc::broken_intra_doc_links, reason = "the comments of arguments are help, not Markdown")]
+pub struct PageFlags {
+    /// Output format: html, json, yaml, name, wide, jsonpath=TEMPLATE or custom-columns=TITLE:PATH,… [default: a table]
+    ///
+    /// html is a page in one file, without scripts and references to other files. A template is text with expressions in
+    /// braces, as in kubectl: fields (.a.b), indices ([0], [-1], [1:3], [*]), recursion (..name), filters
+    /// ([?(@.type=="Ready")]), "text" and {range LIST}…{end}. Dots within a key are escaped as \. and missing fields are
+    /// empty. Go templates are not supported.
+    #[arg(short, long, value_name = "FORMAT", default_value = "", hide_default_value = true)]
+    pub output: PageOutput,
 }
 
 /// The output formats of commands without a table.

@@ -8,6 +8,7 @@
 //!   registries flags -> credentials for registries
 //!   streams    data on stdout, messages on stderr     ─ prompt, progress: only on a terminal; paint: colours
 //!   output     -o json|yaml|name|wide|jsonpath=…      ─ data, table, jsonpath, columns
+//!   page       -o html: one file without scripts, of limited size
 //!   list       the flags and the printing of list commands
 //!   errors     errors of the library modules -> error: kind, location, hints and causes
 //!   findings   findings about files, in formats for tools ─ baseline   known findings to omit
@@ -32,6 +33,7 @@ pub mod logging;
 pub mod name;
 pub mod outcome;
 pub mod output;
+pub(crate) mod page;
 pub mod paint;
 pub(crate) mod problems;
 pub mod progress;

@@ -55,6 +55,35 @@ impl FromStr for Output {
     }
 }
 
+/// A format of `-o` of commands that can also write a page.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PageOutput {
+    /// A page: one HTML file without scripts.
+    Html,
+    /// Another format.
+    Output(Output),
+}
+
+impl Default for PageOutput {
+    fn default() -> Self {
+        Self::Output(Output::default())
+    }
+}
+
+impl FromStr for PageOutput {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "html" => Ok(Self::Html),
+            other => match other.parse() {
+                Ok(output) => Ok(Self::Output(output)),
+                Err(error) => Err(error.replacen("expected json,", "expected html, json,", 1)),
+            },
+        }
+    }
+}
+
 impl Output {
     /// The values of `-o`, for completion. A template follows an equals sign.
     pub const FORMS: [&str; 6] = ["json", "yaml", "name", "wide", "jsonpath=", "custom-columns="];

@@ -122,7 +122,10 @@ pub(super) fn values(path: &[&str], argument: &Arg) -> Vec<Values> {
     let plain = |words: &[&str]| Values::Words(words.iter().map(|word| Candidate::new(*word, "")).collect());
     match id {
         "words" => values.push(Values::Names(Names::Packages)),
-        "output" if command == "explain" => values.push(plain(&["json", "yaml", "markdown", "jsonpath="])),
+        "output" if command == "explain" => values.push(plain(&["html", "json", "yaml", "markdown", "jsonpath="])),
+        "output" if is_page(argument) => {
+            values.push(plain(&[&["html"], &Output::FORMS[..]].concat()));
+        }
         "output" => values.push(plain(&Output::FORMS)),
         "feature_gates" => {
             let gates = FeatureGates::KNOWN.iter().flat_map(|gate| [format!("{gate}=true"), format!("{gate}=false")]);
@@ -135,6 +138,11 @@ pub(super) fn values(path: &[&str], argument: &Arg) -> Vec<Values> {
         values.push(Values::Files);
     }
     values
+}
+
+/// Returns whether the argument accepts `html`, as its help states.
+fn is_page(argument: &Arg) -> bool {
+    argument.get_help().is_some_and(|help| help.to_string().starts_with("Output format: html,"))
 }
 
 /// Returns whether the argument accepts a path.

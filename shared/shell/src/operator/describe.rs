@@ -16,11 +16,11 @@ use olm_core::health::Operator;
 use olm_core::world::{GroupKind, Reader, kind};
 use serde_json::{Value, json};
 
-use super::{controllers, description, list, lookup};
+use super::{controllers, description, list, lookup, page};
 use crate::blocking::block_on;
-use crate::cli::flags::{NamespaceFlags, OutputFlags, SourceFlags};
+use crate::cli::flags::{NamespaceFlags, PageFlags, SourceFlags};
 use crate::cli::name::bare;
-use crate::cli::output::{API_VERSION, Output};
+use crate::cli::output::{API_VERSION, Output, PageOutput};
 use crate::cli::table::Table;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::observe::{ClusterState, ReadScope};
@@ -40,7 +40,7 @@ pub struct Options {
     /// Whether to describe them again after changes.
     pub watch: bool,
     /// The output format; a table stands for text.
-    pub output: OutputFlags,
+    pub output: PageFlags,
 }
 
 /// Describes operators. The outcome is negative if a user has to act, or a named operator does not exist.
@@ -50,6 +50,11 @@ pub struct Options {
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     if options.watch && !options.source.from.is_empty() {
         return Err(CliError::usage("files cannot be watched").hint("leave out --watch or --from"));
+    }
+    if options.watch && options.output.output == PageOutput::Html {
+        return Err(
+            CliError::usage("a page cannot be written again after each change").hint("leave out --watch or -o html")
+        );
     }
     let names = options.names.iter().map(|text| Ok(bare(text, "subscription")?.to_owned()));
     let names: Vec<String> = names.collect::<Result<_, CliError>>()?;
@@ -231,7 +236,7 @@ fn finish(
     printer: &mut Printer,
 ) -> Result<Outcome, CliError> {
     let output = &options.output.output;
-    let is_text = matches!(output, Output::Table | Output::Wide);
+    let is_text = matches!(output, PageOutput::Output(Output::Table | Output::Wide));
     let missing: Vec<&String> = names
         .iter()
         .filter(|name| !diagnoses.iter().any(|diagnosis| lookup::is_named(&diagnosis.operator, name)))
@@ -246,7 +251,8 @@ fn finish(
     } else {
         let documents: Vec<Value> = diagnoses.iter().map(|one| document(one, &seen.state)).collect();
         match (output, &documents[..]) {
-            (Output::Name, _) => {
+            (PageOutput::Html, _) => printer.data(page::html(diagnoses, seen.state.namespace.as_deref()))?,
+            (PageOutput::Output(Output::Name), _) => {
                 for Diagnosis { operator, .. } in diagnoses {
                     let place = if seen.state.namespace.is_none() {
                         format!(" -n {}", operator.namespace)
@@ -256,9 +262,11 @@ fn finish(
                     printer.line(format_args!("operator/{}{place}", operator.name))?;
                 }
             }
-            (output, [one]) if names.len() == 1 => output.object(printer, one, || Table::new([]))?,
+            (PageOutput::Output(output), [one]) if names.len() == 1 => {
+                output.object(printer, one, || Table::new([]))?
+            }
             (_, []) if !missing.is_empty() => {}
-            (output, documents) => output.objects(printer, documents, || Table::new([]))?,
+            (PageOutput::Output(output), documents) => output.objects(printer, documents, || Table::new([]))?,
         }
     }
     for name in &missing {
@@ -305,12 +313,15 @@ impl Printed {
                 continue;
             }
             match &options.output.output {
-                Output::Table | Output::Wide => {
+                PageOutput::Html => {}
+                PageOutput::Output(Output::Table | Output::Wide) => {
                     let separator = if self.last.is_empty() { "" } else { "\n---\n\n" };
                     printer.data(format!("{separator}{}", text(diagnosis, options, printer)))?;
                 }
-                Output::Name => printer.line(format_args!("operator/{}", diagnosis.operator.name))?,
-                output => {
+                PageOutput::Output(Output::Name) => {
+                    printer.line(format_args!("operator/{}", diagnosis.operator.name))?;
+                }
+                PageOutput::Output(output) => {
                     let separator = matches!(output, Output::Yaml) && !self.last.is_empty();
                     if separator {
                         printer.line("---")?;
@@ -334,7 +345,7 @@ impl Printed {
 }
 
 fn text(diagnosis: &Diagnosis, options: &Options, printer: &Printer) -> String {
-    description::text(diagnosis, options.output.output.is_wide(), printer.paint())
+    description::text(diagnosis, options.output.output == PageOutput::Output(Output::Wide), printer.paint())
 }
 
 /// Returns a diagnosis as data.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   observe --ClusterState--> olm_core::health --> list    a line for each operator: versions, health, one cause, one command
-//!                             olm_core::diagnosis --> describe    the stages of an operator, and its problems  --> description    as text
+//!                             olm_core::diagnosis --> describe    the stages of an operator, and its problems  --> description, page    as text, as HTML
 //!                                                             --> controllers    whether any are running
 //!                             doctor     trouble of the whole cluster
 //!                             install    subscribes to a package  --> group, subscription_config    objects to create
@@ -39,6 +39,7 @@ pub mod list;
 mod lookup;
 mod operands;
 pub mod outdated;
+mod page;
 mod path;
 mod publication;
 pub mod rollback;

@@ -234,6 +234,15 @@ forms! {
         skip_range: Option<String>,
         /// The author's deprecation message for the bundle.
         deprecation: Option<String>,
+        /// The Subscriptions to this channel that have it installed; absent without --installed-from and without a cluster.
+        installed_by: Option<Vec<GraphSubscription>>,
+    }
+    /// A Subscription that has a version installed.
+    GraphSubscription {
+        /// Namespace of the Subscription.
+        namespace: String,
+        /// Name of the Subscription.
+        subscription: String,
     }
     /// The next version of an update path.
     GraphNext {

@@ -31,13 +31,14 @@ pub(super) struct Shape {
     /// Annotation; empty when there is none.
     pub(super) note: String,
     pub(super) look: Look,
-    pub(super) column: usize,
 }
 
 /// The state of a version, which determines its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Look {
+pub enum Look {
+    /// None of the others.
     Plain,
+    /// The head of the channel.
     Head,
     /// OLM never chooses it.
     Skipped,
@@ -50,8 +51,8 @@ pub(super) enum Look {
 impl Look {
     const ALL: [Self; 5] = [Self::Plain, Self::Head, Self::Skipped, Self::Stranded, Self::Absent];
 
-    /// Returns the name of the class in Graphviz and Mermaid.
-    pub(super) fn name(self) -> &'static str {
+    /// Returns the name of the class in drawings and pages.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
             Self::Head => "head",
@@ -95,12 +96,7 @@ impl Part {
         let (mut shapes, mut arrows) = (Vec::new(), Vec::new());
         for (place, row) in lanes.rows.iter().enumerate() {
             let node = &nodes[row.node];
-            shapes.push(Shape {
-                name: node.name.to_owned(),
-                note: note(node),
-                look: appearance(graph, node),
-                column: row.column,
-            });
+            shapes.push(Shape { name: node.name.to_owned(), note: note(node), look: appearance(graph, node) });
             if let Some((to, by)) = node.next.and_then(|(next, by)| Some((places[next]?, by))) {
                 arrows.push(Arrow { from: place, to, by, taken: true });
             }
@@ -121,8 +117,8 @@ impl Part {
     /// Draws the hops from one version, the last one on top.
     pub fn of_walk(graph: &Graph<'_>, title: String, from: &str, hops: &[Hop<'_>]) -> Self {
         let shape = |name: &str| match graph.node(name) {
-            Some(node) => Shape { name: name.to_owned(), note: note(node), look: appearance(graph, node), column: 0 },
-            None => Shape { name: name.to_owned(), note: String::new(), look: Look::Absent, column: 0 },
+            Some(node) => Shape { name: name.to_owned(), note: note(node), look: appearance(graph, node) },
+            None => Shape { name: name.to_owned(), note: String::new(), look: Look::Absent },
         };
         let mut shapes: Vec<Shape> = hops.iter().rev().map(|hop| shape(&hop.to.name)).collect();
         shapes.push(shape(from));
@@ -142,7 +138,7 @@ impl Part {
     }
 }
 
-fn appearance(graph: &Graph<'_>, node: &Node<'_>) -> Look {
+pub(super) fn appearance(graph: &Graph<'_>, node: &Node<'_>) -> Look {
     match node {
         _ if !node.reaches_head => Look::Stranded,
         Node { entry: None, .. } => Look::Absent,

@@ -6,6 +6,7 @@
 //!     lanes      the versions as rows of a few columns
 //!       text     rows of text
 //!       drawing  Graphviz and Mermaid
+//!   grid       versions as rows, channels as columns
 //!       svg      an SVG image
 //! ```
 //!
@@ -13,6 +14,7 @@
 //! the resolver may have to skip a bundle because of them.
 
 mod drawing;
+mod grid;
 mod lanes;
 mod svg;
 #[cfg(test)]
@@ -22,8 +24,10 @@ mod text;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-pub use drawing::{Drawing, Part};
+pub use drawing::{Drawing, Look, Part};
+pub use grid::{Cell, Column, Grid, Row as GridRow};
 pub use lanes::{Lanes, Row};
+pub use svg::{Picture, STYLE};
 pub use text::Text;
 
 #[cfg(test)]

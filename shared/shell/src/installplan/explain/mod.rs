@@ -7,13 +7,14 @@
 //!                        |
 //!                   dry_run     sends the objects to the API server as a dry run
 //!                        |
-//!                     report    sections of lines --> text, Markdown for reviews; or the document itself
+//!                     report    sections of lines --> text, Markdown for reviews; page: HTML; or the document itself
 //! ```
 //!
 //! *Guarantee*: nothing is written to the cluster. Writes are sent only with `dryRun=All`, where permissions allow it.
 
 mod diff;
 mod dry_run;
+mod page;
 mod read;
 mod report;
 
@@ -32,7 +33,7 @@ use serde_json::{Value, json};
 pub use self::read::{DryRun, explain};
 pub(crate) use self::read::{catalogs, explainer};
 pub(crate) use self::report::render_permission as permission;
-pub use self::report::{overview, summary};
+pub use self::report::{differences, overview, summary};
 use super::policy::{self, PolicyResult};
 use crate::blocking::block_on;
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
@@ -67,6 +68,8 @@ pub enum Form {
     Text,
     /// Markdown, for reviews.
     Markdown,
+    /// A page in one file, without scripts.
+    Html,
     /// The document.
     Document(Output),
 }
@@ -78,9 +81,10 @@ impl FromStr for Form {
         match text {
             "" | "text" => Ok(Self::Text),
             "markdown" => Ok(Self::Markdown),
+            "html" => Ok(Self::Html),
             other => match other.parse() {
                 Ok(Output::Table | Output::Wide | Output::Name) | Err(_) => {
-                    Err("expected json, yaml, markdown or jsonpath=TEMPLATE".to_owned())
+                    Err("expected html, json, yaml, markdown or jsonpath=TEMPLATE".to_owned())
                 }
                 Ok(output) => Ok(Self::Document(output)),
             },
@@ -126,7 +130,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         printer.warn(failure);
     }
     let is_list = matches!(&options.asked, Request::Plans(names) if names.len() != 1);
-    if explanations.is_empty() && !matches!(options.form, Form::Document(_)) {
+    if explanations.is_empty() && !matches!(options.form, Form::Document(_) | Form::Html) {
         printer.talk("No InstallPlan waits for approval. Use --subscription or --package to explain a future plan.");
         return Ok(Outcome::Done);
     }
@@ -177,6 +181,7 @@ pub fn print(
         Form::Markdown => {
             explanations.iter().try_for_each(|(e, tried)| printer.data(report::markdown(e, tried, details)))
         }
+        Form::Html => printer.data(page::html(explanations)),
         Form::Document(output) => {
             let documents = explanations.iter().map(|(explanation, tried)| {
                 let mut document = document(explanation);

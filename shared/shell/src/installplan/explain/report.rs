@@ -22,18 +22,18 @@ const SHOWN: usize = 8;
 const LONG: usize = 160;
 
 /// Prefix of a line about a privileged permission or object, or a possible loss of data.
-const RISK: &str = "! ";
+pub(super) const RISK: &str = "! ";
 
 /// A titled group of items.
-struct Section {
-    title: String,
-    items: Vec<Item>,
+pub(super) struct Section {
+    pub(super) title: String,
+    pub(super) items: Vec<Item>,
     /// Whether the items are rendered as a bulleted list.
     is_list: bool,
     /// Whether the title is shown without any items.
     is_line: bool,
     /// The tone of the title.
-    tone: Tone,
+    pub(super) tone: Tone,
 }
 
 impl Section {
@@ -44,10 +44,10 @@ impl Section {
 
 /// A line, with nested lines and a diff.
 #[derive(Default)]
-struct Item {
-    line: String,
-    under: Vec<String>,
-    diff: String,
+pub(super) struct Item {
+    pub(super) line: String,
+    pub(super) under: Vec<String>,
+    pub(super) diff: String,
 }
 
 impl Item {
@@ -59,7 +59,25 @@ impl Item {
 /// Renders an explanation for a terminal.
 pub(super) fn text(explanation: &Explanation, tried: &[PolicyResult], details: bool, paint: Paint) -> String {
     let mut text = format!("{}\n", one_line(&title(explanation)));
-    for section in sections(explanation, tried, details) {
+    rendered(sections(explanation, tried, details), paint, &mut text);
+    let _ = writeln!(text, "\n{}\nHash: {}", totals(explanation), explanation.hash);
+    if let Some(command) = approval(explanation) {
+        let _ = writeln!(text, "To approve exactly this: {command}");
+    }
+    text
+}
+
+/// Renders every object with its changes, and every permission, for a terminal: what a user can request before the approval.
+pub fn differences(explanation: &Explanation, paint: Paint) -> String {
+    let mut text = format!("{}\n", one_line(&title(explanation)));
+    let sections = [objects(explanation, true), permissions(explanation, true)];
+    rendered(sections.into_iter().filter(|section| !section.items.is_empty()), paint, &mut text);
+    let _ = writeln!(text, "\n{}", totals(explanation));
+    text
+}
+
+fn rendered(sections: impl IntoIterator<Item = Section>, paint: Paint, text: &mut String) {
+    for section in sections {
         let _ = writeln!(text, "\n{}", paint.tone(section.tone, &one_line(&section.title)));
         let bullet = if section.is_list { "- " } else { "" };
         for Item { line, under, diff } in section.items {
@@ -73,11 +91,6 @@ pub(super) fn text(explanation: &Explanation, tried: &[PolicyResult], details: b
             }
         }
     }
-    let _ = writeln!(text, "\n{}\nHash: {}", totals(explanation), explanation.hash);
-    if let Some(command) = approval(explanation) {
-        let _ = writeln!(text, "To approve exactly this: {command}");
-    }
-    text
 }
 
 /// Renders an explanation as Markdown.
@@ -112,7 +125,7 @@ fn totals(explanation: &Explanation) -> String {
 }
 
 /// Returns the command that approves the plan if it still does the same; `None` if it cannot be approved.
-fn approval(explanation: &Explanation) -> Option<String> {
+pub(super) fn approval(explanation: &Explanation) -> Option<String> {
     let Plan { name, exists, phase, approved, .. } = &explanation.plan;
     let waits = *exists && !approved && phase == Phase::RequiresApproval.as_str();
     let namespace = &explanation.namespace;
@@ -180,7 +193,7 @@ pub fn overview(explanation: &Explanation) -> String {
     text
 }
 
-fn title(explanation: &Explanation) -> String {
+pub(super) fn title(explanation: &Explanation) -> String {
     let Explanation { namespace, plan, .. } = explanation;
     let Plan { name, exists, phase, approval, approved, .. } = plan;
     if approval.is_empty() && explanation.verdict.result == VerdictResult::Unknown {
@@ -224,7 +237,7 @@ fn tone(explanation: &Explanation) -> Tone {
     }
 }
 
-fn sections(explanation: &Explanation, tried: &[PolicyResult], details: bool) -> Vec<Section> {
+pub(super) fn sections(explanation: &Explanation, tried: &[PolicyResult], details: bool) -> Vec<Section> {
     let shown = if details { usize::MAX } else { SHOWN };
     let sections = [
         verdict(explanation),

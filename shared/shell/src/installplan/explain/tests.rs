@@ -158,6 +158,27 @@ fn a_diff_cannot_end_its_fence() {
     assert!(markdown.contains("\n  `````diff\n"), "{markdown}");
 }
 
+/// Returns the number of tags of a page, without those of spans: a diff has one for each run of lines.
+fn elements(page: &str) -> usize {
+    page.matches('<').count() - 2 * page.matches("<span").count()
+}
+
+#[test]
+fn no_element_of_a_page_can_be_forged() {
+    let of = |text: &str| page::html(&[filled(text)]);
+    let plain = of("x");
+    for text in [
+        "</style></title></script><script>alert(1)</script>",
+        "\"><img src=x onerror='alert(1)'>",
+        "]]>-->&lt;b&gt;",
+        "! risk",
+    ] {
+        let page = of(text);
+        assert_eq!(elements(&page), elements(&plain), "{text}");
+        assert!(!page.contains("<script") && !page.contains("<img"), "{text}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
@@ -177,6 +198,9 @@ proptest! {
         for shown in [report::text(&explanation, &tried, true, paint), report::markdown(&explanation, &tried, true)] {
             prop_assert!(!shown.contains(|c| is_harmful(c) && !matches!(c, '\n' | '\t')), "{shown:?}");
         }
+        let shown = page::html(&[(explanation.clone(), tried)]);
+        prop_assert!(!shown.contains(|c| is_harmful(c) && !matches!(c, '\n' | '\t')), "{shown:?}");
+        prop_assert_eq!(elements(&shown), elements(&page::html(&[(plain.clone(), same)])));
         prop_assert_eq!(summary(&explanation).lines().count(), summary(&plain).lines().count());
     }
 }
