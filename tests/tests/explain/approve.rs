@@ -1,6 +1,8 @@
 //! Approval of an explained plan, on a simulated cluster whose API server may fail.
 
+use std::io::Write as _;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use olm_core::api::object::{self, ObjectRef};
@@ -16,6 +18,7 @@ use olm_shell::installplan::policy::Terms;
 use olm_tests::faulty_api::{Call, Fault, FaultyApi};
 use olm_tests::scenario::checked_in;
 use olm_tests::sim_api::SimApi;
+use olm_tests::skip;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -64,6 +67,39 @@ fn approved(kubeconfig: PathBuf, plan: &ObjectRef, allow_failing: bool, wait: Op
 
 fn is_approved(simulation: &Simulation, plan: &ObjectRef) -> bool {
     object::at(simulation.api().get(plan).unwrap(), &["spec", "approved"]) == &Value::Bool(true)
+}
+
+/// Returns what is on a terminal on which `approve` of the plan is answered.
+fn answered(api: &SimApi, plan: &ObjectRef, answers: &str) -> Option<String> {
+    let binary = olm_tests::plugin::binary("kubectl-olm-install_plan").unwrap();
+    let line = format!("{} approve {} -n garden", binary.display(), plan.name);
+    let mut command = Command::new("timeout");
+    command.args(["--foreground", "60", "script", "-qec", &line, "/dev/null"]);
+    command.env("KUBECONFIG", api.kubeconfig()).env("NO_COLOR", "1");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().ok()?;
+    child.stdin.take().unwrap().write_all(answers.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    // 127: there is no program script.
+    (output.status.code() != Some(127)).then(|| String::from_utf8_lossy(&output.stdout).replace('\r', ""))
+}
+
+#[test]
+fn differences_are_shown_at_the_prompt() {
+    let (simulation, plan) = waiting();
+    let api = SimApi::start(simulation).unwrap();
+    let Some(shown) = answered(&api, &plan, "d\nwhat\nn\n") else { skip!("there is no program script") };
+    assert!(shown.contains("[y/N/d]"), "{shown}");
+    assert!(shown.contains("Objects: ") && shown.contains("create ClusterServiceVersion garden/rose"), "{shown}");
+    assert!(shown.contains("\n        +  name: rose.v1.0.0\n"), "{shown}");
+    assert!(shown.contains("Permissions") && shown.contains("Total: "), "{shown}");
+    assert!(shown.contains("answer y for yes, n for no, or d to print the differences"), "{shown}");
+    assert!(shown.contains("Nothing was approved"), "{shown}");
+    let simulation = api.stop();
+    assert!(!is_approved(&simulation, &plan));
+    let api = SimApi::start(simulation).unwrap();
+    let shown = answered(&api, &plan, "d\ny\n").unwrap_or_default();
+    assert!(is_approved(&api.stop(), &plan), "{shown}");
 }
 
 #[test]

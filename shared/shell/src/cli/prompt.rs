@@ -6,6 +6,7 @@ use std::io;
 
 use dialoguer::Input;
 
+use super::paint::Paint;
 use super::{CliError, Printer};
 use crate::visible;
 
@@ -17,6 +18,28 @@ const TRIES: usize = 10;
 /// # Errors
 /// There is no terminal to prompt on.
 pub fn confirm(printer: &mut Printer, question: &str, yes: bool) -> Result<bool, CliError> {
+    ask(printer, question, yes, None)
+}
+
+/// Like [`confirm`], and prints `details` for the answer `d`, as often as they are requested.
+///
+/// # Errors
+/// There is no terminal to prompt on.
+pub fn confirm_with(
+    printer: &mut Printer,
+    question: &str,
+    yes: bool,
+    details: impl Fn(Paint) -> String,
+) -> Result<bool, CliError> {
+    ask(printer, question, yes, Some(&details))
+}
+
+fn ask(
+    printer: &mut Printer,
+    question: &str,
+    yes: bool,
+    details: Option<&dyn Fn(Paint) -> String>,
+) -> Result<bool, CliError> {
     if yes {
         return Ok(true);
     }
@@ -28,9 +51,22 @@ pub fn confirm(printer: &mut Printer, question: &str, yes: bool) -> Result<bool,
             .hint("pass --yes to proceed without a prompt"));
     }
     printer.flush()?;
-    for _ in 0..TRIES {
-        if let Some(answer) = parse_answer(&read_line(&format!("{question} [y/N]"), None)?) {
-            return Ok(answer);
+    let answers = if details.is_some() { "[y/N/d]" } else { "[y/N]" };
+    let mut tries = 0;
+    while tries < TRIES {
+        match (parse_answer(&read_line(&format!("{question} {answers}"), None)?), details) {
+            (Answer::Yes, _) => return Ok(true),
+            (Answer::No, _) => return Ok(false),
+            (Answer::Details, Some(details)) => {
+                // Indented, so that no line looks like a separate message.
+                let lines: Vec<String> = details(printer.paint()).lines().map(|line| format!("  {line}")).collect();
+                printer.reason(lines.join("\n"));
+            }
+            (Answer::Details | Answer::Invalid, None) => tries += 1,
+            (Answer::Invalid, Some(_)) => {
+                tries += 1;
+                printer.reason("answer y for yes, n for no, or d to print the differences");
+            }
         }
     }
     Ok(false)
@@ -79,12 +115,22 @@ fn read_line(question: &str, default: Option<&str>) -> Result<String, CliError> 
     Ok(input.interact().map_err(io::Error::from)?)
 }
 
+/// An answer to a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Yes,
+    No,
+    Details,
+    Invalid,
+}
+
 /// Parses an answer; an empty one is no.
-fn parse_answer(answer: &str) -> Option<bool> {
+fn parse_answer(answer: &str) -> Answer {
     match answer.trim().to_lowercase().as_str() {
-        "y" | "yes" => Some(true),
-        "" | "n" | "no" => Some(false),
-        _ => None,
+        "y" | "yes" => Answer::Yes,
+        "" | "n" | "no" => Answer::No,
+        "d" | "diff" | "details" => Answer::Details,
+        _ => Answer::Invalid,
     }
 }
 
@@ -98,9 +144,10 @@ mod tests {
         let mut printer = Printer::to(Buffer::default(), Buffer::default());
         assert_eq!(confirm(&mut printer, "Delete it?", true), Ok(true));
         let refused = confirm(&mut printer, "Delete it?", false).unwrap_err();
-        assert_eq!(parse_answer("Yes\n"), Some(true));
-        assert_eq!(parse_answer("\n"), Some(false));
-        assert_eq!(parse_answer("what?\n"), None);
+        assert_eq!(parse_answer("Yes\n"), Answer::Yes);
+        assert_eq!(parse_answer("\n"), Answer::No);
+        assert_eq!(parse_answer("d\n"), Answer::Details);
+        assert_eq!(parse_answer("what?\n"), Answer::Invalid);
         assert_eq!(refused.hints.first().map(String::as_str), Some("pass --yes to proceed without a prompt"));
     }
 }

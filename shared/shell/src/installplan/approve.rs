@@ -26,7 +26,8 @@ use super::wait::{self, Target, Until};
 use crate::blocking::block_on;
 use crate::cli::flags::{ClusterFlags, DryRun, NamespaceFlags, SourceFlags};
 use crate::cli::name::bare;
-use crate::cli::prompt::confirm;
+use crate::cli::paint::Paint;
+use crate::cli::prompt::confirm_with;
 use crate::cli::selector::LabelQuery;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::Api;
@@ -131,7 +132,7 @@ async fn approve(options: &Options, terms: &Understood, printer: &mut Printer) -
     }
     let asks = !options.yes && options.dry_run == DryRun::None && !candidates.is_empty();
     if asks {
-        if !confirm(printer, &question(&candidates), false)? {
+        if !confirm_with(printer, &question(&candidates), false, |paint| details(&candidates, paint))? {
             printer.talk("Nothing was approved");
             return Ok(Outcome::Negative);
         }
@@ -197,7 +198,8 @@ pub(crate) async fn approve_explained(
         if asks {
             printer.talk(format_args!("InstallPlan {name} does not do exactly what was shown:"));
             summary(&candidate.explanation).lines().for_each(|line| printer.talk(format_args!("  {line}")));
-            if !confirm(printer, &question(std::slice::from_ref(&candidate)), false)? {
+            let candidates = std::slice::from_ref(&candidate);
+            if !confirm_with(printer, &question(candidates), false, |paint| details(candidates, paint))? {
                 return Ok(false);
             }
             cluster = read_state(options, printer).await?;
@@ -213,6 +215,12 @@ pub(crate) async fn approve_explained(
         }
     }
     Ok(true)
+}
+
+/// Renders what `d` shows at the prompt.
+fn details(candidates: &[Candidate], paint: Paint) -> String {
+    let texts: Vec<String> = candidates.iter().map(|one| explain::differences(&one.explanation, paint)).collect();
+    texts.join("\n")
 }
 
 fn not_approved(name: &str, refusal: Refusal) -> CliError {

@@ -34,13 +34,13 @@ use super::subscription_config;
 use crate::blocking::block_on;
 use crate::cli::flags::{ClusterFlags, DryRun, NamespaceFlags, SourceFlags};
 use crate::cli::output::Output;
-use crate::cli::prompt::confirm;
+use crate::cli::prompt::confirm_with;
 use crate::cli::source::read_catalogs;
 use crate::cli::table::Table;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::Api;
 use crate::image;
-use crate::installplan::explain::{self, overview};
+use crate::installplan::explain::{self, differences, overview};
 use crate::installplan::policy::{Refusal, Terms};
 use crate::observe::{ClusterState, ReadScope};
 use crate::operatorgroup::create::is_absent;
@@ -220,7 +220,7 @@ pub(super) async fn install(options: &Options, extra: Extra<'_>, printer: &mut P
             controllers::warn_if_none(api, printer).await;
         }
         let question = format!("Install {} in namespace {}?", installation.csv, installation.namespace);
-        if !confirm(printer, &question, options.yes)? {
+        if !confirm_with(printer, &question, options.yes, |paint| differences(&explanation, paint))? {
             printer.talk("Nothing was installed");
             return Ok(Outcome::Negative);
         }

@@ -27,11 +27,11 @@ use crate::blocking::block_on;
 use crate::cli::flags::{ClusterFlags, DryRun, NamespaceFlags, SourceFlags};
 use crate::cli::name::bare;
 use crate::cli::output::{API_VERSION, Output};
-use crate::cli::prompt::confirm;
+use crate::cli::prompt::confirm_with;
 use crate::cli::table::Table;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::image;
-use crate::installplan::explain::summary;
+use crate::installplan::explain::{differences, summary};
 use crate::installplan::policy::{Refusal, Terms};
 use crate::observe::{ClusterState, ReadScope};
 pub use crate::registry::local::CatalogDirectory;
@@ -280,7 +280,8 @@ async fn upgrade(
             }
             return Ok(Outcome::Done);
         }
-        if !confirm(printer, &format!("Upgrade {name} to {}?", hop.label()), options.yes)? {
+        let question = format!("Upgrade {name} to {}?", hop.label());
+        if !confirm_with(printer, &question, options.yes, |paint| differences(&path.explanation, paint))? {
             printer.talk("Nothing was approved");
             return Ok(Outcome::Negative);
         }
