@@ -45,7 +45,7 @@ impl Browser {
         match browser.run(&["--version"]) {
             Ok(output) if output.status.success() => Ok(Some(browser)),
             _ if named.is_none() => Ok(None),
-            Ok(output) => anyhow::bail!("{:?}: {}", browser.program, String::from_utf8_lossy(&output.stderr)),
+            Ok(output) => anyhow::bail!("{}: {}", browser.program.display(), String::from_utf8_lossy(&output.stderr)),
             Err(error) => Err(error),
         }
     }
@@ -86,7 +86,7 @@ impl Browser {
         command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]);
         command.arg(format!("--user-data-dir={}", self.profile.path().join("profile").display()));
         command.args(arguments).env("HOME", self.profile.path()).stdin(Stdio::null());
-        command.output().with_context(|| format!("cannot start {:?}", self.program))
+        command.output().with_context(|| format!("cannot start {}", self.program.display()))
     }
 }
 

@@ -43,8 +43,13 @@ impl Markup {
         self.text.push_str("/>");
     }
 
-    /// Adds text. Line breaks and tabs are unchanged.
+    /// Adds text in one line.
     pub fn text(&mut self, text: &str) {
+        escape(&mut self.text, &visible::one_line(text));
+    }
+
+    /// Adds text of several lines; line breaks and tabs are unchanged.
+    pub fn lines(&mut self, text: &str) {
         escape(&mut self.text, &visible::lines(text));
     }
 
@@ -118,12 +123,14 @@ mod tests {
         let hostile = "</a><script>alert('1')</script>&\"\u{1b}\u{202e}\u{ffff}\n";
         let mut page = Markup::default();
         page.element("a", &[("title", &hostile), ("n", &1)], |a| {
+            a.lines(hostile);
             a.text(hostile);
             a.void("br", &[]);
             a.leaf("b", &[], "c");
         });
         let inert = "&lt;/a&gt;&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&amp;&quot;\\u{1b}\\u{202e}\u{fffd}";
-        assert_eq!(page.into_string(), format!("<a title=\"{inert}\\u{{a}}\" n=\"1\">{inert}\n<br/><b>c</b></a>"));
+        let lines = format!("{inert}\n{inert}\\u{{a}}");
+        assert_eq!(page.into_string(), format!("<a title=\"{inert}\\u{{a}}\" n=\"1\">{lines}<br/><b>c</b></a>"));
     }
 
     #[test]

@@ -8,7 +8,6 @@ use olm_core::visible::is_harmful;
 use olm_shell::catalog::{Ref, diff, graph, list as catalogs, validate};
 use olm_shell::cli::flags::{ClusterFlags, DataFormat, ImageFlags, NamespaceFlags, SourceFlags};
 use olm_shell::cli::list::ListFlags;
-use olm_shell::cli::output::Output;
 use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{CliError, Outcome, Printer, findings};
 use olm_shell::image;

@@ -152,7 +152,7 @@ fn without_styles(page: &str) -> String {
     }
     shown += rest;
     let policy = shown.lines().find(|line| line.contains("sha256-")).map(str::to_owned);
-    policy.map_or(shown.clone(), |policy| shown.replace(&policy, "(content security policy)"))
+    policy.map_or_else(|| shown.clone(), |policy| shown.replace(&policy, "(content security policy)"))
 }
 
 #[test]

@@ -227,11 +227,8 @@ pub(crate) fn diff(out: &mut Markup, diff: &str) {
                 shown += 1;
             }
             let text = text.strip_suffix('\n').unwrap_or(&text);
-            if class.is_empty() {
-                pre.leaf("span", &[], text);
-            } else {
-                pre.leaf("span", &[("class", &class)], text);
-            }
+            let attributes: &[Attribute<'_>] = if class.is_empty() { &[] } else { &[("class", &class)] };
+            pre.element("span", attributes, |span| span.lines(text));
         }
     });
 }

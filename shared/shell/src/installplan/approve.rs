@@ -198,8 +198,7 @@ pub(crate) async fn approve_explained(
         if asks {
             printer.talk(format_args!("InstallPlan {name} does not do exactly what was shown:"));
             summary(&candidate.explanation).lines().for_each(|line| printer.talk(format_args!("  {line}")));
-            let candidates = std::slice::from_ref(&candidate);
-            if !confirm_with(printer, &question(candidates), false, |paint| details(candidates, paint))? {
+            if !is_confirmed(&candidate, printer)? {
                 return Ok(false);
             }
             cluster = read_state(options, printer).await?;
@@ -215,6 +214,11 @@ pub(crate) async fn approve_explained(
         }
     }
     Ok(true)
+}
+
+fn is_confirmed(candidate: &Candidate, printer: &mut Printer) -> Result<bool, CliError> {
+    let candidates = std::slice::from_ref(candidate);
+    confirm_with(printer, &question(candidates), false, |paint| details(candidates, paint))
 }
 
 /// Renders what `d` shows at the prompt.

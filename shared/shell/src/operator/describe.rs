@@ -251,7 +251,6 @@ fn finish(
     } else {
         let documents: Vec<Value> = diagnoses.iter().map(|one| document(one, &seen.state)).collect();
         match (output, &documents[..]) {
-            (PageOutput::Html, _) => printer.data(page::html(diagnoses, seen.state.namespace.as_deref()))?,
             (PageOutput::Output(Output::Name), _) => {
                 for Diagnosis { operator, .. } in diagnoses {
                     let place = if seen.state.namespace.is_none() {
@@ -263,9 +262,10 @@ fn finish(
                 }
             }
             (PageOutput::Output(output), [one]) if names.len() == 1 => {
-                output.object(printer, one, || Table::new([]))?
+                output.object(printer, one, || Table::new([]))?;
             }
             (_, []) if !missing.is_empty() => {}
+            (PageOutput::Html, _) => printer.data(page::html(diagnoses, seen.state.namespace.as_deref()))?,
             (PageOutput::Output(output), documents) => output.objects(printer, documents, || Table::new([]))?,
         }
     }
