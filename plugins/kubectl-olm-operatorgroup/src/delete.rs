@@ -4,7 +4,7 @@ use olm_shell::cli::flags::{DryRunFlag, OutputFlags, SourceFlags, YesFlag};
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::operatorgroup::delete::{self, Options};
 
-/// Delete an OperatorGroup that kubectl olm generated and no operator needs.
+/// Delete an OperatorGroup that kubectl-olm generated and no operator needs.
 ///
 /// If the namespace has Subscriptions you are prompted, because they are not resolved without a group.
 #[derive(Debug, clap::Args)]

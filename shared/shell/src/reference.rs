@@ -82,7 +82,7 @@ fn add(command: &Command, sections: &mut Vec<Section>) {
     let title = command.get_bin_name().unwrap_or_else(|| command.get_name()).to_owned();
     sections.push(Section {
         title,
-        about: text(command.get_long_about().or(command.get_about())),
+        about: text(command.get_long_about().or_else(|| command.get_about())),
         usage: usage.trim_start_matches("Usage:").trim().to_owned(),
         notes: notes.into_iter().filter(|note| !note.is_empty()).collect(),
         options: options(command),
@@ -115,7 +115,7 @@ fn written(argument: &Arg) -> String {
 
 /// Returns the description of an argument with its values and its default.
 fn described(argument: &Arg) -> String {
-    let help = argument.get_long_help().or(argument.get_help());
+    let help = argument.get_long_help().or_else(|| argument.get_help());
     let mut text = help.map(|help| help.to_string().trim().to_owned()).unwrap_or_default();
     let takes_values = argument.get_num_args().is_some_and(|count| count.takes_values());
     let values = argument.get_possible_values();

@@ -134,7 +134,9 @@ pub(crate) fn broken() -> PathBuf {
 /// Writes the operators of [`garden`] with hostile messages, packages and catalogs.
 pub(crate) fn forged(folder: &Path) -> PathBuf {
     let mut objects = olm_tests::data::documents(&garden()).unwrap();
-    objects.iter_mut().for_each(|object| forge(object, ""));
+    for object in &mut objects {
+        forge(object, "");
+    }
     let path = folder.join("forged.json");
     fs::write(&path, json!({ "apiVersion": "v1", "kind": "List", "items": objects }).to_string()).unwrap();
     path
