@@ -75,7 +75,11 @@ impl<'de> Visitor<'de> for Checked<'_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
-        self.scalar(Number::from_f64(value).map_or(Value::Null, Value::Number))
+        match Number::from_f64(value) {
+            Some(number) => self.scalar(number),
+            // JSON, which the API server is sent, has no such number.
+            None => Err(E::custom("infinity and NaN cannot be values of Kubernetes objects")),
+        }
     }
 
     fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Value, E> {

@@ -146,7 +146,13 @@ fn file_name(directory: &str, object: &Value, others: &Files) -> String {
     let [kind, name] = [object::kind(object).to_lowercase(), object::name(object).to_owned()].map(|text| {
         let safe = text.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-') { c } else { '_' });
         let safe: String = safe.take(NAME).collect();
-        if safe == text { safe } else { format!("{safe}-{}", &hash::sha256_hex(text.as_bytes())[..8]) }
+        // Hidden files are not part of a bundle, and some file systems ignore case.
+        let safe = if safe.starts_with('.') { format!("_{safe}") } else { safe };
+        if safe == text && !text.contains(|c: char| c.is_ascii_uppercase()) {
+            safe
+        } else {
+            format!("{safe}-{}", &hash::sha256_hex(text.as_bytes())[..8])
+        }
     });
     let first = format!("{directory}/{name}.{kind}.yaml");
     let numbered = (2..).map(|n| format!("{directory}/{name}-{n}.{kind}.yaml"));

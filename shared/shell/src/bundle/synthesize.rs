@@ -14,6 +14,7 @@ use olm_core::bundle::synthesis::{
 use olm_core::finding::{Finding, Severity};
 use olm_core::validate;
 use olm_core::version::Version;
+use olm_core::visible;
 use serde_json::{Map, Value, json};
 
 use super::carried::Carried;
@@ -69,9 +70,9 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
             findings.push(Finding::new("no-manifests", "the input contains no Kubernetes objects"));
         }
     }
-    for finding in &findings {
+    for finding in findings.iter().map(one_line) {
         match finding.severity {
-            Severity::Error => printer.error(&finding.into()),
+            Severity::Error => printer.error(&(&finding).into()),
             _ => printer.warn(finding),
         }
     }
@@ -112,19 +113,32 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     Ok(if has_errors { Outcome::Negative } else { Outcome::Done })
 }
 
+/// Returns the finding with texts of one line: names of objects can contain line breaks.
+fn one_line(finding: &Finding) -> Finding {
+    let one_line = |text: &str| visible::one_line(text).into_owned();
+    Finding {
+        file: one_line(&finding.file),
+        subject: one_line(&finding.subject),
+        message: one_line(&finding.message),
+        ..finding.clone()
+    }
+}
+
 /// Warns about what OLM or the API server would reject when the bundle is installed.
 fn warn_of_refusals(files: &Files, options: &Options, printer: &mut Printer) {
     if options.target == Target::PackageManifests {
         return;
     }
-    let files: Vec<File> = files.iter().map(|(path, text)| File::new(format!("b/{path}"), text.as_bytes())).collect();
+    let directory = options.output_dir.as_deref().unwrap_or(Path::new("")).display().to_string();
+    let file = |(path, text): (&String, &String)| File::new(format!("{directory}/{path}"), text.as_bytes());
+    let files: Vec<File> = files.iter().map(file).collect();
     let selection = validate::Selection::from(BTreeSet::from([validate::Validator::Olm]));
     let olm = validate::Options { selection, ..validate::Options::default() };
-    for finding in validate::validate("b", &files, &olm, &mut ()).findings {
+    for finding in validate::validate(&directory, &files, &olm, &mut ()).findings {
         let is_of_olm =
             validate::rule(finding.code).is_some_and(|rule| rule.validators.contains(&validate::Validator::Olm));
         if is_of_olm && finding.severity != Severity::Info {
-            printer.warn(finding.warning());
+            printer.warn(one_line(&finding.warning()));
         }
     }
 }

@@ -3,8 +3,11 @@
 //! *Guarantee.* At every moment each file has either its complete old or its complete new content, and keeps its
 //! permissions. *Caveat.* If the process is killed between two files, the first is new and the second is not: file
 //! systems do not replace two files at once.
+//!
+//! The folders are locked meanwhile. Staged files that a killed process has left in them are deleted.
 
-use std::fs::{self, File};
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 
@@ -42,8 +45,8 @@ impl Replacement {
 /// # Errors
 /// A file cannot be written, or has changed since it was read; the error states what happened to the other files.
 pub(crate) fn replace(files: &[Replacement]) -> Result<(), CliError> {
-    let mut folders = Vec::new();
-    let written = stage(files, &mut folders).and_then(|staged| swap(files, staged));
+    let (mut folders, mut locks) = (Vec::new(), BTreeMap::new());
+    let written = stage(files, &mut folders, &mut locks).and_then(|staged| swap(files, staged));
     if written.is_err() {
         // Folders that are not empty are in use by another process.
         folders.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
@@ -51,11 +54,44 @@ pub(crate) fn replace(files: &[Replacement]) -> Result<(), CliError> {
     written
 }
 
-fn stage(files: &[Replacement], folders: &mut Vec<PathBuf>) -> Result<Vec<NamedTempFile>, CliError> {
+/// Locked folders.
+type Locks = BTreeMap<PathBuf, Option<File>>;
+
+/// Locks a folder unless it is locked by this process, and deletes what a killed process has staged in it. Without support for
+/// locks of folders, nothing is deleted.
+fn lock(folder: &Path, locks: &mut Locks) -> Result<(), CliError> {
+    if locks.contains_key(folder) {
+        return Ok(());
+    }
+    let lock = match File::open(folder) {
+        Ok(opened) => match opened.try_lock() {
+            Ok(()) => Some(opened),
+            Err(TryLockError::WouldBlock) => {
+                return Err(CliError::new(ErrorKind::Io, "another process is writing to the folder")
+                    .at(folder.display())
+                    .hint("no file was changed; run the command again"));
+            }
+            Err(TryLockError::Error(_)) => None,
+        },
+        Err(_) => None,
+    };
+    if lock.is_some() {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(STAGED)) {
+            // It is only in the way.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    locks.insert(folder.to_owned(), lock);
+    Ok(())
+}
+
+fn stage(files: &[Replacement], folders: &mut Vec<PathBuf>, locks: &mut Locks) -> Result<Vec<NamedTempFile>, CliError> {
     let mut staged = Vec::new();
     for file in files {
         let refused = |e: io::Error| cannot_write(&file.path, &e).hint("no file was changed");
         make_folder(folder(&file.path), folders).map_err(refused)?;
+        lock(folder(&file.path), locks)?;
         let new = write_beside(&file.path, &file.after).map_err(refused)?;
         staged.push(new);
     }
@@ -180,6 +216,22 @@ mod tests {
     }
 
     #[test]
+    fn what_a_killed_process_staged_is_deleted_and_a_process_that_writes_is_not_disturbed() {
+        let folder = tempfile::tempdir().unwrap();
+        let left = folder.path().join(format!("{STAGED}abc"));
+        fs::write(&left, "1").unwrap();
+        let file = folder.path().join("new");
+        let writer = File::open(folder.path()).unwrap();
+        writer.lock().unwrap();
+        let refused = replace(&[replacement(file.clone(), None, "2")]).unwrap_err();
+        assert!(refused.message.contains("another process is writing to the folder"), "{}", refused.message);
+        assert!(left.exists() && !file.exists());
+        drop(writer);
+        replace(&[replacement(file, None, "2")]).unwrap();
+        assert_eq!(names(folder.path()), ["new"]);
+    }
+
+    #[test]
     fn all_files_are_written_and_keep_their_permissions() {
         let folder = tempfile::tempdir().unwrap();
         let (old, new) = (folder.path().join("old"), folder.path().join("a/b/new"));
@@ -208,7 +260,7 @@ mod tests {
             replacement(blocked.clone(), None, "4"),
         ];
         let mut folders = Vec::new();
-        let staged = stage(&files, &mut folders).unwrap();
+        let staged = stage(&files, &mut folders, &mut Locks::new()).unwrap();
         // Another process creates a folder of that name.
         fs::create_dir(&blocked).unwrap();
         let error = swap(&files, staged).unwrap_err();

@@ -5,8 +5,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Work;
 use super::entries::{self, is_base64};
+use super::permissions::DEPENDENCY;
+use super::{Manifest, Work};
 use crate::api::cluster_service_version::InstallMode;
 use crate::api::names::guess_plural;
 use crate::api::object::{self, Gvk, at, text};
@@ -283,19 +284,17 @@ impl Metadata {
         work.findings.extend(self.findings.iter().cloned());
         let mut fields = self.fields.clone();
         for (number, manifest) in work.of_kind("apps", "Deployment") {
+            report_unknown(work, number, manifest, &DEPLOYMENT_ANNOTATIONS);
             for (suffix, field) in DEPLOYMENT_ANNOTATIONS {
                 let key = format!("{ANNOTATION_PREFIX}{suffix}");
                 let Some(value) = object::annotation(&manifest.object, &key) else { continue };
                 let of_type =
                     FIELDS.iter().find(|(name, _)| *name == field).map_or(Type::Text, |(_, of_type)| *of_type);
-                let value = annotation_value(value, of_type);
+                let Some(value) = stated(work, number, &key, value, of_type) else { continue };
                 if of_type == Type::Icon && value.as_str().is_some_and(|icon| !is_base64(icon)) {
                     let message = format!("annotation {key} is not base64, and is left out");
                     let finding = Finding::new("field-value", message).warning();
                     let finding = finding.hint("insert the output of: base64 icon.png");
-                    work.report(number, &["metadata", "annotations", &key], finding);
-                } else if let Some(expected) = mismatch(of_type, &value) {
-                    let finding = Finding::new("field-type", format!("annotation {key} must be {expected}"));
                     work.report(number, &["metadata", "annotations", &key], finding);
                 } else if fields.get(field).is_some_and(|other| *other != value) {
                     conflict(work, number, &key, field);
@@ -329,10 +328,11 @@ impl Metadata {
                 text(api, &["group"]) == text(&manifest.object, &["spec", "group"])
                     && text(api, &["kind"]) == text(&manifest.object, &["spec", "names", "kind"])
             });
+            report_unknown(work, number, manifest, &DEFINITION_ANNOTATIONS);
             for (suffix, field) in DEFINITION_ANNOTATIONS {
                 let key = format!("{ANNOTATION_PREFIX}{suffix}");
                 let annotated = object::annotation(&manifest.object, &key);
-                let annotated = annotated.map(|value| annotation_value(value, definition_type(field)));
+                let annotated = annotated.and_then(|value| stated(work, number, &key, value, definition_type(field)));
                 let mut stated = given.clone().map(|api| at(api, &[field])).filter(|stated| !stated.is_null());
                 if annotated.is_some_and(|annotated| stated.any(|stated| *stated != annotated)) {
                     conflict(work, number, &key, &format!("apis[].{field}"));
@@ -350,8 +350,9 @@ impl Metadata {
         let mut description = Map::new();
         for (suffix, field) in DEFINITION_ANNOTATIONS {
             let value = definition.and_then(|d| object::annotation(d, &format!("{ANNOTATION_PREFIX}{suffix}")));
-            if let Some(value) = value {
-                description.insert(field.to_owned(), annotation_value(value, definition_type(field)));
+            let value = value.and_then(|value| annotation_value(value, definition_type(field)).ok());
+            if let Some(value) = value.filter(|value| mismatch(definition_type(field), value).is_none()) {
+                description.insert(field.to_owned(), value);
             }
         }
         let is_it = |api: &&Value| {
@@ -468,17 +469,45 @@ fn conflict(work: &mut Work<'_>, number: usize, key: &str, field: &str) {
 }
 
 /// Returns the value of an annotation: text as it is, lists and maps as YAML. A list of words may be separated by commas.
-fn annotation_value(text: &str, of_type: Type) -> Value {
+///
+/// # Errors
+/// The text is not YAML.
+fn annotation_value(text: &str, of_type: Type) -> Result<Value, String> {
     if matches!(of_type, Type::Text | Type::Icon) {
-        return text.into();
+        return Ok(text.into());
     }
-    match yaml::first(text.as_bytes()) {
-        Ok(Value::String(words)) if of_type == Type::Texts => {
+    Ok(match yaml::first(text.as_bytes()).map_err(|error| error.to_string())? {
+        Value::String(words) if of_type == Type::Texts => {
             words.split(',').map(str::trim).filter(|word| !word.is_empty()).collect()
         }
-        Ok(Value::String(name)) if of_type == Type::Map => json!({ "name": name }),
-        Ok(value) => value,
-        Err(_) => Value::Null,
+        Value::String(name) if of_type == Type::Map => json!({ "name": name }),
+        value => value,
+    })
+}
+
+/// Returns the value of an annotation. Reports a text that is not YAML, and a value of another type.
+fn stated(work: &mut Work<'_>, number: usize, key: &str, text: &str, of_type: Type) -> Option<Value> {
+    let problem = match annotation_value(text, of_type) {
+        Ok(value) => match mismatch(of_type, &value) {
+            None => return Some(value),
+            Some(expected) => format!("annotation {key} must be {expected}"),
+        },
+        Err(error) => format!("annotation {key} is not YAML: {error}"),
+    };
+    work.report(number, &["metadata", "annotations", key], Finding::new("field-type", problem));
+    None
+}
+
+/// Reports annotations of a manifest with the prefix that state no field.
+fn report_unknown(work: &mut Work<'_>, number: usize, manifest: &Manifest, known: &[(&str, &str)]) {
+    let all = object::entries(&manifest.object, &["metadata", "annotations"]).map(|(key, _)| key);
+    let is_known = |key: &str, suffix: &str| key == DEPENDENCY || known.iter().any(|(name, _)| *name == suffix);
+    let unknown = all.filter(|key| key.strip_prefix(ANNOTATION_PREFIX).is_some_and(|suffix| !is_known(key, suffix)));
+    for key in unknown.map(str::to_owned).collect::<Vec<_>>() {
+        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        let finding = Finding::new("unknown-annotation", format!("annotation {key} states no field, and is left out"));
+        let finding = finding.warning().hint(format!("after {ANNOTATION_PREFIX} write one of {}", names.join(", ")));
+        work.report(number, &["metadata", "annotations", &key], finding);
     }
 }
 

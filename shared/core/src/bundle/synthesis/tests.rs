@@ -525,3 +525,33 @@ fn plain_projects_are_synthesized_or_have_findings() {
         }
     }
 }
+
+#[test]
+fn annotations_that_state_nothing_are_reported() {
+    const PREFIX: &str = "operators.operatorframework.io.bundle.";
+    let with = |annotation: &str| {
+        let annotated = format!("labels: {{app: rose}}, annotations: {{{PREFIX}{annotation}}}}}");
+        codes(&synthesis_of(&OPERATOR.replacen("labels: {app: rose}}", &annotated, 1)))
+    };
+    assert_eq!(with("provider: Example"), [""; 0]);
+    assert_eq!(with("keywords: 'garden, rose'"), [""; 0]);
+    for (annotation, code) in [
+        ("links: '{bad'", "field-type 3"),
+        ("provider: '{name: A, url: [}'", "field-type 3"),
+        ("links: a", "field-type 3"),
+        ("bogus: a", "unknown-annotation 3"),
+        ("displayname: a", "unknown-annotation 3"),
+    ] {
+        assert_eq!(with(annotation), [code], "{annotation}");
+    }
+}
+
+#[test]
+fn numbers_that_json_does_not_have_are_errors() {
+    for number in [".inf", "-.inf", ".nan"] {
+        let manifest = OPERATOR.replacen("spec:\n", &format!("spec:\n  replicas: {number}\n"), 1);
+        let (_, findings) = read_manifests(&[File::new("manifests/all.yaml", manifest.as_bytes())]);
+        let messages: Vec<&str> = findings.iter().map(|finding| finding.message.as_str()).collect();
+        assert!(messages.iter().any(|message| message.contains("infinity and NaN")), "{number}: {messages:?}");
+    }
+}
