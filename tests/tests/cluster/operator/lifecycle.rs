@@ -39,6 +39,7 @@ fn a_script_installs_upgrades_and_uninstalls_an_operator() {
     let subscription = list(&installed, &["items"]).iter().find(|object| kind(object) == "Subscription").unwrap();
     assert_eq!(text(subscription, &["status", "installedCSV"]), "tea-house.v1.0.0");
     assert!(!err.contains("does not do exactly what was shown"), "{err}");
+    assert_documented("install", &format!("{err}operator/tea-house installed: tea-house.v1.0.0\n"));
     assert_eq!(script.succeed(&format!("{install} --yes")), "operator/tea-house installed: tea-house.v1.0.0\n");
     let other = script.fail(&format!("install tea-house --channel beta -n shop --yes {MARKET}"));
     assert!(other.contains("has no channel beta; channels: "), "{other}");
@@ -58,10 +59,9 @@ fn a_script_installs_upgrades_and_uninstalls_an_operator() {
     assert_eq!(path, "operator/tea-house in namespace shop: 1.0.0 -> 1.1.0\n");
     let nowhere = script.fail(&format!("upgrade tea-house -n shop --to >=2.0.0 --yes {MARKET}"));
     assert!(nowhere.contains("versions on the path: 1.1.0"), "{nowhere}");
-    assert_eq!(
-        script.succeed(&format!("upgrade tea-house -n shop --yes --timeout {TIMEOUT} {MARKET}")),
-        "operator/tea-house upgraded to 1.1.0\n"
-    );
+    let (code, out, err) = script.operator(&format!("upgrade tea-house -n shop --yes --timeout {TIMEOUT} {MARKET}"));
+    assert_eq!((code, out.as_str()), (0, "operator/tea-house upgraded to 1.1.0\n"), "{err}");
+    assert_documented("upgrade", &format!("{err}{out}"));
     assert_eq!(
         script.succeed(&format!("upgrade --all -A --yes {MARKET}")).lines().count(),
         2,
@@ -105,6 +105,17 @@ fn a_script_installs_upgrades_and_uninstalls_an_operator() {
         list(&roles, &["items"]).iter().filter(|object| !at(object, &["metadata", "labels", "olm.owner"]).is_null());
     assert_eq!(left.map(name).collect::<Vec<_>>(), [""; 0]);
     assert!(script.fail("uninstall samovar -n shop --yes").contains("there is no operator"));
+}
+
+/// Asserts that each line that the README shows below a command was printed.
+fn assert_documented(command: &str, printed: &str) {
+    let readme = fs::read_to_string(repository().join("README.md")).unwrap();
+    let command = format!("$ kubectl olm operator {command} ");
+    let shown = readme.lines().skip_while(|line| !line.starts_with(&command)).skip(1);
+    let shown: Vec<&str> = shown.take_while(|line| !line.starts_with("$ ") && !line.starts_with("```")).collect();
+    assert!(shown.len() > 2, "{command}");
+    let missing = shown.into_iter().filter(|line| *line != "…" && !printed.contains(line));
+    assert_eq!(missing.collect::<Vec<_>>(), [""; 0], "{printed}");
 }
 
 /// The script of `tests/pipeline.sh`, with the plugins as users type them.
