@@ -1,6 +1,7 @@
 //! Go's text formats, where OLM's messages and hashed texts depend on them: `%q`, `encoding/json` and durations.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use jiff::SignedDuration;
 use serde::Serialize;
@@ -92,6 +93,29 @@ pub fn duration(text: &str) -> Result<SignedDuration, String> {
         rest = &rest[letters..];
     }
     SignedDuration::try_from_secs_f64(if negative { -total } else { total }).map_err(|_| invalid())
+}
+
+/// Formats an age as `duration.HumanDuration` of Kubernetes does, which kubectl prints: `45s`, `3m20s`, `17m`, `5h30m`, `30h`, `3d4h`, `40d`, `2y300d`.
+pub fn human_duration(age: Duration) -> String {
+    const MINUTE: u64 = 60;
+    const HOUR: u64 = 60 * MINUTE;
+    const DAY: u64 = 24 * HOUR;
+    const YEAR: u64 = 365 * DAY;
+    let two = |value: u64, big: u64, big_unit: &str, small: u64, small_unit: &str| match value % big / small {
+        0 => format!("{}{big_unit}", value / big),
+        rest => format!("{}{big_unit}{rest}{small_unit}", value / big),
+    };
+    match age.as_secs() {
+        s if s < 2 * MINUTE => format!("{s}s"),
+        s if s < 10 * MINUTE => two(s, MINUTE, "m", 1, "s"),
+        s if s < 3 * HOUR => format!("{}m", s / MINUTE),
+        s if s < 8 * HOUR => two(s, HOUR, "h", MINUTE, "m"),
+        s if s < 2 * DAY => format!("{}h", s / HOUR),
+        s if s < 8 * DAY => two(s, DAY, "d", HOUR, "h"),
+        s if s < 2 * YEAR => format!("{}d", s / DAY),
+        s if s < 8 * YEAR => two(s, YEAR, "y", DAY, "d"),
+        s => format!("{}y", s / YEAR),
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! ```text
 //!   World --catalogs--> Catalog { info, snapshot } --convert--> PackageManifest
 //!                                                  --icon-----> the icon of a package, which manifests leave out
+//!   PackageManifest --serve--> the responses of the aggregated API
 //! ```
 //!
 //! *Guarantee.* A package of a valid catalog always has a manifest: what a bundle's ClusterServiceVersion does not contain,
@@ -11,6 +12,7 @@
 
 mod convert;
 mod manifest;
+pub mod serve;
 #[cfg(test)]
 mod tests;
 

@@ -1,0 +1,103 @@
+//! The objects by which the API server finds the process that serves: an APIService, a Service without selector, and the address behind it.
+
+use std::net::SocketAddr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::api::kinds;
+use crate::api::object::{self, ObjectRef};
+use crate::packages::{GROUP, VERSION};
+use crate::plan::Certificate;
+
+/// Name of the Service and of the object with its address.
+pub const SERVICE: &str = "kubectl-olm-packages";
+/// The label of these objects. An APIService without it belongs to another server, such as `packageserver`.
+const LABEL: &str = "kubectl-olm/serves";
+/// The value of the label.
+const PACKAGES: &str = "packages";
+/// The port of the Service, and the name that connects it with the address.
+const PORT: (u16, &str) = (443, "https");
+/// OLM's priorities of the group and the version.
+const PRIORITIES: (u16, u16) = (2000, 15);
+/// The validity of the certificate. It is renewed after half of it.
+const LIFETIME: SignedDuration = SignedDuration::from_hours(90 * 24);
+/// How far clocks may differ.
+const SKEW: SignedDuration = SignedDuration::from_hours(1);
+/// The first minor version of Kubernetes whose API server reads EndpointSlices instead of Endpoints.
+const WITH_SLICES: u64 = 33;
+
+/// Returns the name of the APIService.
+pub fn api_service() -> String {
+    format!("{VERSION}.{GROUP}")
+}
+
+/// Returns the APIService.
+pub fn api_service_ref() -> ObjectRef {
+    ObjectRef { gvk: kinds::API_SERVICE.gvk(), namespace: String::new(), name: api_service() }
+}
+
+/// Returns the certificate to serve with, in this namespace.
+pub fn certificate(namespace: &str, now: Timestamp) -> Certificate {
+    let hosts = vec![format!("{SERVICE}.{namespace}.svc")];
+    let (before, after) = (now.checked_sub(SKEW), now.checked_add(LIFETIME));
+    Certificate { hosts, not_before: before.unwrap_or(now), not_after: after.unwrap_or(now) }
+}
+
+/// Returns whether a certificate has to be renewed.
+pub fn is_due(certificate: &Certificate, now: Timestamp) -> bool {
+    let half = SignedDuration::from_secs(LIFETIME.as_secs() / 2);
+    now < certificate.not_before || certificate.not_after.duration_since(now) < half
+}
+
+/// Returns whether an existing APIService was created by such a process.
+pub fn is_own(api_service: &Value) -> bool {
+    object::label(api_service, LABEL) == Some(PACKAGES)
+}
+
+/// Returns whether an APIService leads to the process with this certificate authority, in PEM.
+pub fn leads_to(api_service: &Value, authority: &str) -> bool {
+    is_own(api_service) && object::text(api_service, &["spec", "caBundle"]) == STANDARD.encode(authority)
+}
+
+/// Returns the objects to apply, in order. `address` is that of the process, as the API server reaches it.
+pub fn objects(namespace: &str, address: SocketAddr, authority: &str, server_minor: u64) -> Vec<Value> {
+    let labels = json!({ LABEL: PACKAGES, "app.kubernetes.io/managed-by": "kubectl-olm" });
+    let metadata = json!({ "name": SERVICE, "namespace": namespace, "labels": labels });
+    let (ip, port) = (address.ip().to_string(), json!({ "name": PORT.1, "port": address.port(), "protocol": "TCP" }));
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": metadata,
+        "spec": {
+            // Traffic is forwarded only to addresses of the families of the Service.
+            "ipFamilyPolicy": "PreferDualStack",
+            "ports": [{ "name": PORT.1, "port": PORT.0, "targetPort": address.port(), "protocol": "TCP" }],
+        },
+    });
+    let addresses = if server_minor < WITH_SLICES {
+        json!({
+            "apiVersion": "v1", "kind": "Endpoints", "metadata": metadata,
+            "subsets": [{ "addresses": [{ "ip": ip }], "ports": [port] }],
+        })
+    } else {
+        let mut metadata = metadata.clone();
+        metadata["labels"]["kubernetes.io/service-name"] = SERVICE.into();
+        metadata["labels"]["endpointslice.kubernetes.io/managed-by"] = "kubectl-olm".into();
+        json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": metadata,
+            "addressType": if address.is_ipv4() { "IPv4" } else { "IPv6" },
+            "endpoints": [{ "addresses": [ip], "conditions": { "ready": true } }], "ports": [port],
+        })
+    };
+    let api_service = json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+        "metadata": { "name": api_service(), "labels": labels },
+        "spec": {
+            "group": GROUP, "version": VERSION, "groupPriorityMinimum": PRIORITIES.0, "versionPriority": PRIORITIES.1,
+            "caBundle": STANDARD.encode(authority),
+            "service": { "name": SERVICE, "namespace": namespace, "port": PORT.0 },
+        },
+    });
+    vec![service, addresses, api_service]
+}

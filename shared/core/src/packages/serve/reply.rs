@@ -1,0 +1,306 @@
+//! Discovery, objects, lists, tables and icons.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::request::{Form, Included, Query, Target, bad};
+use super::store::{Item, Store, expired};
+use super::watch::Watch;
+use crate::api::metadata::Metadata;
+use crate::api::status::Status;
+use crate::go_format;
+use crate::packages::{GROUP, Icon, KIND, PLURAL, VERSION, api_version};
+
+/// What a request gets.
+#[derive(Debug)]
+pub enum Reply {
+    /// A response.
+    Response(Response),
+    /// The events of a watch.
+    Watch(Watch),
+    /// The icon of a package, which has to be read from its catalog: [`Response::icon`].
+    Icon(Arc<Item>),
+}
+
+/// A response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// HTTP status code.
+    pub code: u16,
+    /// Headers.
+    pub headers: Vec<(&'static str, String)>,
+    /// The parts of the body.
+    pub body: Vec<Arc<[u8]>>,
+}
+
+const JSON: &str = "application/json";
+
+impl Response {
+    fn text(text: &str) -> Self {
+        Self { code: 200, headers: vec![("content-type", "text/plain".to_owned())], body: vec![text.as_bytes().into()] }
+    }
+
+    fn json(code: u16, body: &Value) -> Self {
+        Self::of_parts(code, vec![body.to_string().into_bytes().into()])
+    }
+
+    fn of_parts(code: u16, body: Vec<Arc<[u8]>>) -> Self {
+        let headers = vec![("content-type", JSON.to_owned()), ("cache-control", "no-cache, private".to_owned())];
+        Self { code, headers, body }
+    }
+
+    /// Returns the response with an icon; with a generic image if the package has none. The catalog decides the content, so that
+    /// browsers are instructed not to execute it.
+    pub fn icon(icon: Option<Icon>, if_none_match: &str) -> Self {
+        let icon = icon.unwrap_or_else(|| Icon {
+            media_type: "image/svg+xml".to_owned(),
+            data: GENERIC_ICON.as_bytes().to_vec(),
+            etag: "\"generic\"".to_owned(),
+        });
+        let is_image = |text: &str| {
+            let is_part = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+            text.strip_prefix("image/").is_some_and(|kind| !kind.is_empty() && kind.chars().all(is_part))
+        };
+        let media_type =
+            if is_image(&icon.media_type) { icon.media_type } else { "application/octet-stream".to_owned() };
+        // Names of channels may contain characters that a header may not.
+        let etag: String = icon.etag.chars().filter(|c| c.is_ascii_graphic()).collect();
+        let tags = if_none_match.split(',').map(|tag| tag.trim().trim_start_matches("W/"));
+        let is_known = tags.into_iter().any(|tag| tag == etag || tag == "*");
+        let headers = vec![
+            ("etag", etag),
+            ("cache-control", "no-cache, private".to_owned()),
+            ("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox".to_owned()),
+            ("x-content-type-options", "nosniff".to_owned()),
+        ];
+        if is_known {
+            return Self { code: 304, headers, body: Vec::new() };
+        }
+        let headers = [vec![("content-type", media_type)], headers].concat();
+        Self { code: 200, headers, body: vec![icon.data.into()] }
+    }
+}
+
+/// The icon of packages without one: a box.
+const GENERIC_ICON: &str = concat!(
+    r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="#6a6e73" stroke-width="1.5">"##,
+    r#"<path d="M3 8l9-5 9 5v8l-9 5-9-5z"/><path d="M3 8l9 5 9-5M12 13v8"/></svg>"#,
+);
+
+/// Returns the body of a refusal, as the API server writes it.
+pub(super) fn status_json(status: &Status) -> Value {
+    let mut json = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": status.message,
+        "reason": status.reason, "code": status.code,
+    });
+    if status.code == 503 {
+        json["details"] = json!({ "retryAfterSeconds": 1 });
+    }
+    json
+}
+
+/// Returns the response of a refusal.
+pub fn error(status: &Status) -> Response {
+    let mut response = Response::json(status.code, &status_json(status));
+    if matches!(status.code, 429 | 503) {
+        response.headers.push(("retry-after", "1".to_owned()));
+    }
+    response
+}
+
+/// Returns what a request gets whose user is authorized.
+///
+/// # Errors
+/// The request is invalid, or the object does not exist.
+pub fn reply(
+    store: &Store,
+    method: &str,
+    target: &Target,
+    query: &str,
+    accept: &str,
+    now: Timestamp,
+) -> Result<Reply, Status> {
+    if method != "GET" {
+        return Err(Status::new(
+            405,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        ));
+    }
+    let document = |body: Value| Ok(Reply::Response(Response::json(200, &body)));
+    match target {
+        Target::Health => Ok(Reply::Response(Response::text("ok"))),
+        Target::Unknown => Err(not_served()),
+        Target::Groups => {
+            Form::from_accept(accept)?;
+            document(json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": [group()] }))
+        }
+        Target::Group => {
+            Form::from_accept(accept)?;
+            let mut group = group();
+            group["kind"] = "APIGroup".into();
+            group["apiVersion"] = "v1".into();
+            document(group)
+        }
+        Target::Resources => {
+            Form::from_accept(accept)?;
+            document(resources())
+        }
+        Target::Objects { namespace, name, subresource } => {
+            let query = Query::read(query)?;
+            if subresource == "icon" {
+                return Ok(Reply::Icon(store.find(namespace, name)?));
+            } else if !subresource.is_empty() {
+                return Err(not_served());
+            }
+            let form = Form::from_accept(accept)?;
+            if !name.is_empty() {
+                let item = store.find(namespace, name)?;
+                return Ok(Reply::Response(one(&item, namespace, form, &query, now)));
+            }
+            if query.watch {
+                return Watch::begin(store, namespace, query, form).map(Reply::Watch);
+            }
+            list(store, namespace, form, &query, now).map(Reply::Response)
+        }
+    }
+}
+
+fn not_served() -> Status {
+    Status::new(404, "NotFound", "the server could not find the requested resource")
+}
+
+fn group() -> Value {
+    let version = json!({ "groupVersion": api_version(), "version": VERSION });
+    json!({ "name": GROUP, "versions": [version], "preferredVersion": version })
+}
+
+fn resources() -> Value {
+    json!({
+        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version(),
+        "resources": [
+            { "name": PLURAL, "singularName": "packagemanifest", "namespaced": true, "kind": KIND,
+              "verbs": ["get", "list", "watch"] },
+            { "name": format!("{PLURAL}/icon"), "singularName": "", "namespaced": true, "kind": KIND, "verbs": ["get"] },
+        ],
+    })
+}
+
+/// The `apiVersion` of Tables and of metadata.
+const META: &str = "meta.k8s.io/v1";
+
+/// Returns one object.
+fn one(item: &Item, namespace: &str, form: Form, query: &Query, now: Timestamp) -> Response {
+    let mut body = Vec::new();
+    match form {
+        Form::Table => table(&mut body, &[item], namespace, query.included, &json!({}), true, now),
+        _ => object(&mut body, item, namespace, form),
+    }
+    Response::of_parts(200, body)
+}
+
+/// Appends an object.
+pub(super) fn object(body: &mut Vec<Arc<[u8]>>, item: &Item, namespace: &str, form: Form) {
+    if form == Form::Object {
+        body.extend([item.beginning(namespace).into(), item.status.clone(), Arc::from(&b"}"[..])]);
+    } else {
+        body.push(partial(item, namespace).to_string().into_bytes().into());
+    }
+}
+
+fn partial(item: &Item, namespace: &str) -> Value {
+    json!({ "kind": "PartialObjectMetadata", "apiVersion": META, "metadata": item.metadata(namespace) })
+}
+
+/// Appends a Table. Of the Tables of a watch only the first has the definitions of the columns.
+pub(super) fn table(
+    body: &mut Vec<Arc<[u8]>>,
+    items: &[&Item],
+    namespace: &str,
+    included: Included,
+    metadata: &Value,
+    with_columns: bool,
+    now: Timestamp,
+) {
+    let column = |name: &str, format: &str, description: &str| json!({ "name": name, "type": "string", "format": format, "description": description, "priority": 0 });
+    let columns = json!([
+        column("Name", "name", "The name of the package."),
+        column("Catalog", "", "The catalog that contains the package."),
+        column("Age", "", "The age of the CatalogSource."),
+    ]);
+    let columns = if with_columns { columns } else { Value::Null };
+    body.push(
+        format!(
+            r#"{{"kind":"Table","apiVersion":"{META}","metadata":{metadata},"columnDefinitions":{columns},"rows":["#
+        )
+        .into_bytes()
+        .into(),
+    );
+    for (at, item) in items.iter().enumerate() {
+        let created = Metadata::new(&item.head).created_at();
+        let age = created.and_then(|created| std::time::Duration::try_from(now.duration_since(created)).ok());
+        let age = age.map_or_else(|| "<unknown>".to_owned(), go_format::human_duration);
+        let cells = json!([item.name, item.shown_catalog, age]);
+        let comma = if at == 0 { "" } else { "," };
+        body.push(format!(r#"{comma}{{"cells":{cells},"object":"#).into_bytes().into());
+        match included {
+            Included::Nothing => body.push(Arc::from(&b"null"[..])),
+            Included::Metadata => object(body, item, namespace, Form::Metadata),
+            Included::Object => object(body, item, namespace, Form::Object),
+        }
+        body.push(Arc::from(&b"}"[..]));
+    }
+    body.push(Arc::from(&b"]}"[..]));
+}
+
+/// Returns a list, or a page of it.
+fn list(store: &Store, namespace: &str, form: Form, query: &Query, now: Timestamp) -> Result<Response, Status> {
+    let found = store.selected(namespace, query)?;
+    let first = if query.from.is_empty() { 0 } else { continued(store, &query.from)? };
+    let rest = found.get(first..).unwrap_or_default();
+    let most = if query.limit == 0 { rest.len() } else { query.limit.min(rest.len()) };
+    let (page, left) = rest.split_at(most);
+    let mut metadata = json!({ "resourceVersion": store.revision.to_string() });
+    if !left.is_empty() {
+        metadata["continue"] = URL_SAFE_NO_PAD.encode(format!("{}:{}", store.revision, first + most)).into();
+        if query.selector.is_empty() {
+            metadata["remainingItemCount"] = left.len().into();
+        }
+    }
+    let mut body = Vec::new();
+    if form == Form::Table {
+        let items: Vec<&Item> = page.iter().map(AsRef::as_ref).collect();
+        table(&mut body, &items, namespace, query.included, &metadata, true, now);
+        return Ok(Response::of_parts(200, body));
+    }
+    let (api_version, kind) = match form {
+        Form::Metadata => (META.to_owned(), "PartialObjectMetadata"),
+        _ => (api_version(), KIND),
+    };
+    let beginning = format!(r#"{{"apiVersion":"{api_version}","kind":"{kind}List","metadata":{metadata},"items":["#);
+    body.push(beginning.into_bytes().into());
+    for (at, item) in page.iter().enumerate() {
+        if at > 0 {
+            body.push(Arc::from(&b","[..]));
+        }
+        object(&mut body, item, namespace, form);
+    }
+    body.push(Arc::from(&b"]}"[..]));
+    Ok(Response::of_parts(200, body))
+}
+
+/// Returns the index of the first object of a page.
+fn continued(store: &Store, token: &str) -> Result<usize, Status> {
+    let decoded = URL_SAFE_NO_PAD.decode(token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let pair = decoded.as_deref().and_then(|text| text.split_once(':'));
+    let pair = pair.and_then(|(revision, at)| Some((revision.parse::<u64>().ok()?, at.parse::<usize>().ok()?)));
+    match pair {
+        None => Err(bad("continue key is not valid".to_owned())),
+        Some((revision, at)) if revision == store.revision => Ok(at),
+        Some(_) => Err(expired("The provided continue parameter is too old: the packages have changed since the first page; list again without it".to_owned())),
+    }
+}
