@@ -8,7 +8,9 @@ use clap::{ArgGroup, Parser};
 use olm_shell::cli::Printer;
 use olm_shell::cli::flags::{ClusterFlags, DataFormat, ImageFlags, LogFlags, bytes, duration};
 use olm_shell::cli::logging::{self, Usually};
-use olm_shell::run::{BundleImage, CatalogDirectory, CatalogImage, FeatureGates, Mode, Options, Release};
+use olm_shell::run::{
+    BundleImage, CatalogDirectory, CatalogImage, FeatureGates, Mode, Options, PackagesAddress, Release,
+};
 
 /// Run the controllers of the Operator Lifecycle Manager (OLM).
 ///
@@ -98,6 +100,13 @@ pub struct Arguments {
     /// Serve /healthz and /readyz on this address [default: disabled]
     #[arg(long, value_name = "[HOST]:PORT", conflicts_with_all = ["mode", "once"], value_parser = address)]
     health_address: Option<SocketAddr>,
+    /// Serve the packages of all catalogs as the API packages.operators.coreos.com, for kubectl get packagemanifests and consoles
+    #[arg(long, conflicts_with_all = ["mode", "once"])]
+    packages: bool,
+    /// With --packages: the address at which the API server reaches this process; port 0 for any free port
+    /// [default: the address of this machine on the route to the API server, with any free port]
+    #[arg(long, value_name = "HOST:PORT", requires = "packages")]
+    packages_address: Option<PackagesAddress>,
     /// With --simulate: print the final objects in this format instead of the timeline. With --audit: print in this
     /// format an AuditEvent for each write that would be sent and for each open problem
     #[arg(short, long, value_enum, value_name = "FORMAT", requires = "documents")]
@@ -171,6 +180,7 @@ impl From<Arguments> for Options {
                 lease: !arguments.no_lease,
                 metrics: arguments.metrics_address,
                 health: arguments.health_address,
+                packages: arguments.packages.then(|| arguments.packages_address.unwrap_or_default()),
             }
         } else {
             Mode::Simulate(arguments.simulate)
@@ -212,7 +222,7 @@ mod tests {
     #[test]
     fn the_arguments_choose_one_mode() {
         let (once, take_over, timeout) = (false, false, None);
-        let live = Mode::Live { once, timeout, take_over, lease: true, metrics: None, health: None };
+        let live = Mode::Live { once, timeout, take_over, lease: true, metrics: None, health: None, packages: None };
         for (line, mode) in [
             ("", live),
             ("--simulate a b", Mode::Simulate(vec!["a".into(), "b".into()])),
@@ -260,6 +270,9 @@ mod tests {
             "--audit --no-lease",
             "--audit --metrics-address :1",
             "--once --health-address :1",
+            "--once --packages",
+            "--packages-address 192.0.2.1:1",
+            "--packages --packages-address 192.0.2.1",
             "--timeout 1m",
             "--audit --timeout 1m",
             "--simulate a --timeout 1m",

@@ -123,7 +123,15 @@ impl Garden {
         let catalog = format!("main={}", self.folder.path().join("catalog").display());
         let timeout = Some(TIMEOUT);
         let options = run::Options {
-            mode: Mode::Live { once: true, timeout, take_over: false, lease: false, metrics: None, health: None },
+            mode: Mode::Live {
+                once: true,
+                timeout,
+                take_over: false,
+                lease: false,
+                metrics: None,
+                health: None,
+                packages: None,
+            },
             cluster: self.cluster(),
             namespace: "olm".to_owned(),
             objects_namespace: "default".to_owned(),

@@ -142,7 +142,15 @@ fn write_down(folder: &TempDir, name: &str, text: &str) -> PathBuf {
 fn work(kubeconfig: &Path) {
     let market = concat!(env!("CARGO_MANIFEST_DIR"), "/quickstart/catalogs/market");
     let options = run::Options {
-        mode: Mode::Live { once: true, timeout: None, take_over: false, lease: false, metrics: None, health: None },
+        mode: Mode::Live {
+            once: true,
+            timeout: None,
+            take_over: false,
+            lease: false,
+            metrics: None,
+            health: None,
+            packages: None,
+        },
         cluster: ClusterFlags { kubeconfig: Some(kubeconfig.to_owned()), ..ClusterFlags::default() },
         namespace: "olm".to_owned(),
         objects_namespace: "default".to_owned(),

@@ -10,6 +10,7 @@ mod olm;
 mod operator;
 mod operatorgroup;
 mod operatorgroup_lint;
+mod packages;
 mod plain_bundles;
 mod sweep;
 mod synthesize;

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 const ORGANIZATION: &str = "Red Hat, Inc.";
 
 /// Issues an authority and a certificate.
-pub(super) fn issue(wanted: &Certificate) -> Result<Issued, Error> {
+pub(crate) fn issue(wanted: &Certificate) -> Result<Issued, Error> {
     let authority_key = KeyPair::generate()?;
     let mut authority = params(wanted, &authority_key, Vec::new())?;
     let serial: String =

@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use olm_core::api::object::{Gvk, ObjectRef};
 use olm_core::api::status::Status;
+use olm_core::packages::{self, Catalog};
 use olm_core::plan::{Action, Key, Reason};
 use olm_core::planner::{Event, Pending, Planner, Work};
 use olm_core::sim::WatchEvent;
@@ -51,7 +52,12 @@ pub struct LoopOptions {
     pub catalog_grace_period: Duration,
     /// Treat kinds that the API server does not serve as kinds without objects.
     pub without_missing_kinds: bool,
+    /// Receives the catalogs that were read, after each change.
+    pub catalogs: Option<CatalogsSender>,
 }
+
+/// The sender of the catalogs that were read; `None` until the cluster was read.
+pub type CatalogsSender = tokio::sync::watch::Sender<Option<Vec<Catalog>>>;
 
 /// Receives the reports of the running loop.
 pub trait Observer: Send {
@@ -226,6 +232,14 @@ pub async fn run(
                 observer.reasons(&key, &reasons);
             }
             observer.unsettled(planner.unsettled() + events.len());
+            if let Some(catalogs) = &options.catalogs {
+                let current = packages::catalogs(planner.world());
+                catalogs.send_if_modified(|known| {
+                    let is_changed = known.as_ref() != Some(&current);
+                    *known = Some(current);
+                    is_changed
+                });
+            }
             let misses = planner.reasons().any(|(_, reasons)| reasons.iter().any(Reason::is_of_requirements));
             let discovers = misses && !questions.discoveries.are_settled();
             let asks = !questions.catalogs.are_settled() || planner.world().is_unpacking() || discovers;

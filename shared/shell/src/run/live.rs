@@ -9,6 +9,7 @@ use olm_core::planner::Planner;
 
 use super::audit::AuditEvent;
 use super::log::{Log, NEEDS_TO_READ, Voice};
+use super::packages::{PackagesAddress, Server};
 use super::report::Report;
 use super::timeline::Timeline;
 use super::{Options, endpoints, guard, report};
@@ -39,13 +40,24 @@ pub(super) struct Live<'a> {
     pub(super) lease: bool,
     pub(super) metrics: Option<std::net::SocketAddr>,
     pub(super) health: Option<std::net::SocketAddr>,
+    pub(super) packages: Option<&'a PackagesAddress>,
 }
 
 impl<'a> Live<'a> {
     /// Returns a read-only run.
     pub(super) fn audit(options: &'a Options) -> Self {
         let (once, take_over, lease) = (false, false, false);
-        Self { options, audit: true, once, timeout: None, take_over, lease, metrics: None, health: None }
+        Self {
+            options,
+            audit: true,
+            once,
+            timeout: None,
+            take_over,
+            lease,
+            metrics: None,
+            health: None,
+            packages: None,
+        }
     }
 
     pub(super) async fn run(&self, printer: &mut Printer) -> Result<Outcome, CliError> {
@@ -57,7 +69,7 @@ impl<'a> Live<'a> {
             ready = self.prepare(&metrics, &mut lease) => Ok(ready?),
             stopped = &mut stop => Err(stopped),
         };
-        let Ready { api, server, catalogs, _servers } = match ready {
+        let Ready { api, server, catalogs, _servers, packages } = match ready {
             Ok(ready) => ready,
             Err(stopped) => {
                 if let Some(lease) = &mut lease {
@@ -84,8 +96,10 @@ impl<'a> Live<'a> {
             catalog_grace_period: if catalog_pods { CATALOG_GRACE_PERIOD_WITH_PODS } else { CATALOG_GRACE_PERIOD },
             without_missing_kinds: false,
             metrics,
+            catalogs: packages.as_ref().map(Server::catalogs),
         };
         let permit = lease.as_ref().map_or_else(Permit::always, Lease::permit);
+        let packages = packages.map(|server| server.start(permit.clone()));
         let mut stopped = None;
         let end = {
             let stopping = async { stopped = Some(stop.await) };
@@ -98,6 +112,9 @@ impl<'a> Live<'a> {
                 None => work.await,
             }
         };
+        if let Some(packages) = packages {
+            packages.end().await;
+        }
         if let Some(lease) = &mut lease {
             lease.release().await;
         }
@@ -193,10 +210,14 @@ impl<'a> Live<'a> {
         let images = self.options.images()?;
         let catalogs = Catalogs::read(&self.options.catalogs, &self.options.namespace, images, errors::hint)?;
         let servers = endpoints::serve(self.metrics, self.health, metrics).await?;
+        let packages = match self.packages {
+            Some(address) => Some(Server::prepare(&api, &server, &self.options.namespace, address).await?),
+            None => None,
+        };
         if self.lease {
             self.claim(lease.insert(Lease::new(api.clone()).await)).await?;
         }
-        Ok(Ready { api, server, catalogs, _servers: servers })
+        Ok(Ready { api, server, catalogs, _servers: servers, packages })
     }
 }
 
@@ -208,6 +229,7 @@ struct Ready {
     catalogs: Catalogs,
     /// The servers end when this is dropped.
     _servers: tokio::task::JoinSet<()>,
+    packages: Option<Server>,
 }
 
 /// Why a run ends early.

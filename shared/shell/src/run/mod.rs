@@ -3,6 +3,7 @@
 //! ```text
 //!   live      on a cluster: live and --audit    guard      checks before writing
 //!                                               endpoints  health and metrics
+//!                                               packages   the API of PackageManifests
 //!                                               log        output while running: log lines, or a timeline
 //!                                               causes     lasting reasons, each once
 //!   simulate  on a cluster in memory            script     steps, for a folder with a scenario.yaml
@@ -23,6 +24,7 @@ mod final_states;
 mod guard;
 mod live;
 mod log;
+mod packages;
 mod release;
 mod report;
 mod script;
@@ -37,6 +39,7 @@ use std::time::Duration;
 
 use olm_core::settings::{CatalogPods, Settings};
 
+pub use self::packages::PackagesAddress;
 pub use self::release::Release;
 use crate::cli::flags::{ClusterFlags, DataFormat, ImageFlags};
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
@@ -110,6 +113,8 @@ pub enum Mode {
         metrics: Option<SocketAddr>,
         /// The address to serve `/healthz` and `/readyz` on.
         health: Option<SocketAddr>,
+        /// Where the API server reaches this process, to serve PackageManifests.
+        packages: Option<PackagesAddress>,
     },
     /// Plan against the cluster, print the actions, execute nothing.
     Audit {
@@ -244,8 +249,11 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
             &Mode::Audit { once, timeout } => {
                 live::Live { once, timeout, ..live::Live::audit(options) }.run(printer).await
             }
-            &Mode::Live { once, timeout, take_over, lease, metrics, health } => {
-                let live = live::Live { options, audit: false, once, timeout, take_over, lease, metrics, health };
+            Mode::Live { once, timeout, take_over, lease, metrics, health, packages } => {
+                let (once, timeout, take_over, lease) = (*once, *timeout, *take_over, *lease);
+                let (metrics, health, packages) = (*metrics, *health, packages.as_ref());
+                let live =
+                    live::Live { options, audit: false, once, timeout, take_over, lease, metrics, health, packages };
                 live.run(printer).await
             }
             Mode::Simulate(_) => Ok(Outcome::Done),

@@ -63,7 +63,9 @@ pub fn leads_to(api_service: &Value, authority: &str) -> bool {
 }
 
 /// Returns the objects to apply, in order. `address` is that of the process, as the API server reaches it.
-pub fn objects(namespace: &str, address: SocketAddr, authority: &str, server_minor: u64) -> Vec<Value> {
+/// `server` is the version of the API server, such as `v1.36.1`.
+pub fn objects(namespace: &str, address: SocketAddr, authority: &str, server: &str) -> Vec<Value> {
+    let minor = server.split('.').nth(1).and_then(|minor| minor.trim_end_matches('+').parse::<u64>().ok());
     let labels = json!({ LABEL: PACKAGES, "app.kubernetes.io/managed-by": "kubectl-olm" });
     let metadata = json!({ "name": SERVICE, "namespace": namespace, "labels": labels });
     let (ip, port) = (address.ip().to_string(), json!({ "name": PORT.1, "port": address.port(), "protocol": "TCP" }));
@@ -75,7 +77,7 @@ pub fn objects(namespace: &str, address: SocketAddr, authority: &str, server_min
             "ports": [{ "name": PORT.1, "port": PORT.0, "targetPort": address.port(), "protocol": "TCP" }],
         },
     });
-    let addresses = if server_minor < WITH_SLICES {
+    let addresses = if minor.is_some_and(|minor| minor < WITH_SLICES) {
         json!({
             "apiVersion": "v1", "kind": "Endpoints", "metadata": metadata,
             "subsets": [{ "addresses": [{ "ip": ip }], "ports": [port] }],

@@ -452,7 +452,7 @@ fn users_are_those_that_the_api_server_names() {
 #[test]
 fn the_registration_leads_to_the_address() {
     let address = "[2001:db8::1]:5443".parse().unwrap();
-    let objects = registration::objects("olm", address, "PEM", 36);
+    let objects = registration::objects("olm", address, "PEM", "v1.36.1");
     let kinds: Vec<_> = objects.iter().map(|object| object["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["Service", "EndpointSlice", "APIService"]);
     let [service, slice, api_service] = &objects[..] else { panic!("{objects:?}") };
@@ -467,7 +467,7 @@ fn the_registration_leads_to_the_address() {
     assert!(registration::leads_to(api_service, "PEM") && !registration::leads_to(api_service, "OTHER"));
     assert!(!registration::is_own(&json!({ "metadata": { "labels": { "olm.owner": "packageserver" } } })));
     // Older API servers do not read EndpointSlices.
-    assert_eq!(registration::objects("olm", address, "PEM", 32)[1]["kind"], "Endpoints");
+    assert_eq!(registration::objects("olm", address, "PEM", "v1.32.9-gke.1")[1]["kind"], "Endpoints");
     let certificate = registration::certificate("olm", now());
     assert_eq!(certificate.hosts, ["kubectl-olm-packages.olm.svc"]);
     assert!(!registration::is_due(&certificate, now()));
