@@ -32,6 +32,28 @@ fn catalog(package: &str) -> String {
     )
 }
 
+/// A catalog of tulips in a namespace.
+const SHED: &str = "
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: shed, namespace: garden}
+data:
+  customResourceDefinitions: '[]'
+  clusterServiceVersions: |
+    - apiVersion: operators.coreos.com/v1alpha1
+      kind: ClusterServiceVersion
+      metadata: {name: tulip.v1.0.0}
+      spec: {displayName: Tulip, version: 1.0.0, install: {strategy: deployment, spec: {deployments: []}}}
+  packages: |
+    - packageName: tulip
+      channels: [{name: stable, currentCSV: tulip.v1.0.0}]
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: CatalogSource
+metadata: {name: shed, namespace: garden}
+spec: {sourceType: configmap, configMap: shed}
+";
+
 /// Returns an address of this machine that is not a loopback one: the API server refuses those as addresses of Services. Sends nothing.
 fn address() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
@@ -162,6 +184,13 @@ fn kubectl_reads_packages_through_the_aggregator() {
     run.prints(&["serving PackageManifests", "the PackageManifests are current"]);
     cluster.kubectl(&format!("wait --for=condition=Available {API_SERVICE} --timeout=60s"));
 
+    // The API server discovers the resources of an available API a little later.
+    let began = Instant::now();
+    while !cluster.attempt("api-resources --cached=false --no-headers -o name").1.contains("packagemanifests.packages")
+    {
+        assert!(began.elapsed() < TIMEOUT, "the API server does not discover packagemanifests");
+    }
+
     let table = cluster.kubectl("get packagemanifests -A");
     let words: Vec<&str> = table.split_whitespace().collect();
     assert_eq!((&words[..6], words.len()), (&["NAMESPACE", "NAME", "CATALOG", "AGE", "olm", "rose"][..], 8), "{table}");
@@ -211,13 +240,15 @@ fn kubectl_reads_packages_through_the_aggregator() {
     let (succeeded, text) = cluster.attempt(&format!("--server {url} --insecure-skip-tls-verify get --raw /"));
     assert!(!succeeded, "{text}");
 
-    // A watch reports a changed catalog.
+    // A watch reports the packages of a new catalog.
     let watching = Running::start(
         cluster.plane.kubectl(["get", "packagemanifests", "-n", "garden", "--watch", "-o", "name"]),
         true,
     );
     watching.prints(&["packagemanifest.packages.operators.coreos.com/rose"]);
-    cluster.catalog("market", "tulip");
+    let shed = cluster.folder.path().join("shed.yaml");
+    std::fs::write(&shed, SHED).unwrap();
+    cluster.kubectl(&format!("apply -f {}", shed.display()));
     watching.prints(&["packagemanifest.packages.operators.coreos.com/tulip"]);
     drop(watching);
 

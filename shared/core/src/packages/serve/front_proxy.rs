@@ -16,6 +16,10 @@ pub const CONFIG_MAP: (&str, &str) = ("kube-system", "extension-apiserver-authen
 
 /// The group whose members may do everything. The API server uses it to check whether this API responds.
 const MASTERS: &str = "system:masters";
+/// The group of users with authentication.
+const AUTHENTICATED: &str = "system:authenticated";
+/// The group of users without authentication.
+const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 /// How the API server authenticates itself and names users.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,7 +89,12 @@ impl FrontProxy {
                 extra.entry(key).or_default().push(value.to_owned());
             }
         }
-        Ok(User { name, groups: all(&self.group_headers), uid: first(&self.uid_headers).unwrap_or_default(), extra })
+        let mut groups = all(&self.group_headers);
+        // The API server sends its own users without it, and each authenticated user belongs to it.
+        if !groups.iter().any(|group| group == AUTHENTICATED || group == UNAUTHENTICATED) {
+            groups.push(AUTHENTICATED.to_owned());
+        }
+        Ok(User { name, groups, uid: first(&self.uid_headers).unwrap_or_default(), extra })
     }
 }
 

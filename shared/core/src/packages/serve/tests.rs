@@ -432,6 +432,10 @@ fn users_are_those_that_the_api_server_names() {
     assert_eq!(proxy.user("ada", headers.into_iter()).unwrap_err().code, 401, "a certificate of the same authority");
     assert_eq!(proxy.user("front-proxy", headers.into_iter().skip(1)).unwrap_err().code, 401, "no user");
     let any = FrontProxy::read(&config_map("[]")).unwrap();
+    let groups = |headers: &[(&'static str, &'static str)]| any.user("ada", headers.iter().copied()).unwrap().groups;
+    assert_eq!(groups(&[("x-remote-user", "system:aggregator")]), ["system:authenticated"]);
+    let anonymous = [("x-remote-user", "system:anonymous"), ("x-remote-group", "system:unauthenticated")];
+    assert_eq!(groups(&anonymous), ["system:unauthenticated"]);
     assert!(
         any.user("ada", [("x-remote-group", "system:masters"), ("x-remote-user", "a")].into_iter())
             .unwrap()
