@@ -196,7 +196,7 @@ fn kubectl_reads_packages_through_the_aggregator() {
     assert_eq!((&words[..6], words.len()), (&["NAMESPACE", "NAME", "CATALOG", "AGE", "olm", "rose"][..], 8), "{table}");
     let object = cluster.kubectl("get packagemanifest rose -n garden -o yaml");
     for line in
-        ["  namespace: garden", "  catalogSource: market", "    currentCSV: rose.v1.0.0", "      displayName: A rose"]
+        ["  namespace: garden", "  catalogSource: market", "  - currentCSV: rose.v1.0.0", "      displayName: A rose"]
     {
         assert!(object.contains(&format!("{line}\n")), "{object}");
     }
