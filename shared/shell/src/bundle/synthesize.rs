@@ -129,7 +129,7 @@ fn warn_of_refusals(files: &Files, options: &Options, printer: &mut Printer) {
     if options.target == Target::PackageManifests {
         return;
     }
-    let directory = options.output_dir.as_deref().unwrap_or(Path::new("")).display().to_string();
+    let directory = options.output_dir.as_deref().unwrap_or_else(|| Path::new("")).display().to_string();
     let file = |(path, text): (&String, &String)| File::new(format!("{directory}/{path}"), text.as_bytes());
     let files: Vec<File> = files.iter().map(file).collect();
     let selection = validate::Selection::from(BTreeSet::from([validate::Validator::Olm]));

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::Work;
 use super::account::Destination;
-use super::metadata::{Metadata, RequiredApi};
-use super::permissions::{BoundRule, DEPENDENCY};
+use super::metadata::{DEPENDENCY, Metadata, RequiredApi};
+use super::permissions::BoundRule;
 use super::serving::ServedGroup;
 use crate::api::kinds::API_EXTENSIONS;
 use crate::api::names::guess_plural;

@@ -6,7 +6,6 @@
 use serde_json::{Map, Value, json};
 
 use super::entries::{self, is_base64};
-use super::permissions::DEPENDENCY;
 use super::{Manifest, Work};
 use crate::api::cluster_service_version::InstallMode;
 use crate::api::names::guess_plural;
@@ -19,6 +18,8 @@ use crate::yaml::{self, Document, Step, outline};
 pub const OLM_YAML: &str = "metadata/olm.yaml";
 /// What the annotations of manifests begin with that describe the bundle.
 pub(super) const ANNOTATION_PREFIX: &str = "operators.operatorframework.io.bundle.";
+/// The annotation of a binding whose APIs the operator uses if they exist (bundle-format.md#what-is-inferred).
+pub(super) const DEPENDENCY: &str = "operators.operatorframework.io.bundle.dependency";
 /// The fields without which no bundle is built (bundle-format.md#metadataolmyaml).
 const REQUIRED: [(&str, &str); 4] = [
     ("name", "the name of the ClusterServiceVersion, as in rose.v1.0.0"),

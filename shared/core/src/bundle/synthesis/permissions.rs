@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use super::account::Destination;
+use super::metadata::DEPENDENCY;
 use super::serving::Serving;
 use super::workloads::Workloads;
 use super::{Manifest, Work};
@@ -17,8 +18,6 @@ use crate::api::label_selector::LabelSelector;
 use crate::api::object::{self, at, list, text};
 use crate::finding::Finding;
 
-/// The annotation of a binding whose APIs the operator uses if they exist (bundle-format.md#what-is-inferred).
-pub(super) const DEPENDENCY: &str = "operators.operatorframework.io.bundle.dependency";
 /// The Role with which an extension API server reads the API server's trusted CAs, in [`KUBE_SYSTEM`].
 const AUTHENTICATION_READER: &str = "extension-apiserver-authentication-reader";
 const KUBE_SYSTEM: &str = "kube-system";

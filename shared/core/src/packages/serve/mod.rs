@@ -6,6 +6,7 @@
 //!   request        path, query and headers of a request
 //!   selector       label and field selectors
 //!   store          the PackageManifests of all catalogs, and their last changes
+//!   form           objects as a whole, as metadata, or as rows of a Table
 //!   reply          discovery, objects, lists and tables
 //!   watch          the events of a watch
 //!   registration   the objects by which the API server finds the process that serves
@@ -14,6 +15,7 @@
 //! *Guarantees.* A list and the watch that continues it report every change once, unless the watch is refused with 410 `Expired`. The
 //! serialized status of a package is shared between all responses.
 
+mod form;
 pub mod front_proxy;
 pub mod registration;
 mod reply;

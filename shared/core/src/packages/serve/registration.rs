@@ -1,7 +1,5 @@
 //! The objects by which the API server finds the process that serves: an APIService, a Service without selector, and the address behind it.
 
-use std::net::SocketAddr;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
@@ -62,25 +60,25 @@ pub fn leads_to(api_service: &Value, authority: &str) -> bool {
     is_own(api_service) && object::text(api_service, &["spec", "caBundle"]) == STANDARD.encode(authority)
 }
 
-/// Returns the objects to apply, in order. `address` is that of the process, as the API server reaches it.
+/// Returns the objects to apply, in order. `ip` and `port` are those of the process, as the API server reaches it.
 /// `server` is the version of the API server, such as `v1.36.1`.
-pub fn objects(namespace: &str, address: SocketAddr, authority: &str, server: &str) -> Vec<Value> {
+pub fn objects(namespace: &str, (ip, port): (&str, u16), authority: &str, server: &str) -> Vec<Value> {
     let minor = server.split('.').nth(1).and_then(|minor| minor.trim_end_matches('+').parse::<u64>().ok());
     let labels = json!({ LABEL: PACKAGES, "app.kubernetes.io/managed-by": "kubectl-olm" });
     let metadata = json!({ "name": SERVICE, "namespace": namespace, "labels": labels });
-    let (ip, port) = (address.ip().to_string(), json!({ "name": PORT.1, "port": address.port(), "protocol": "TCP" }));
+    let ports = json!([{ "name": PORT.1, "port": port, "protocol": "TCP" }]);
     let service = json!({
         "apiVersion": "v1", "kind": "Service", "metadata": metadata,
         "spec": {
             // Traffic is forwarded only to addresses of the families of the Service.
             "ipFamilyPolicy": "PreferDualStack",
-            "ports": [{ "name": PORT.1, "port": PORT.0, "targetPort": address.port(), "protocol": "TCP" }],
+            "ports": [{ "name": PORT.1, "port": PORT.0, "targetPort": port, "protocol": "TCP" }],
         },
     });
     let addresses = if minor.is_some_and(|minor| minor < WITH_SLICES) {
         json!({
             "apiVersion": "v1", "kind": "Endpoints", "metadata": metadata,
-            "subsets": [{ "addresses": [{ "ip": ip }], "ports": [port] }],
+            "subsets": [{ "addresses": [{ "ip": ip }], "ports": ports }],
         })
     } else {
         let mut metadata = metadata.clone();
@@ -88,8 +86,8 @@ pub fn objects(namespace: &str, address: SocketAddr, authority: &str, server: &s
         metadata["labels"]["endpointslice.kubernetes.io/managed-by"] = "kubectl-olm".into();
         json!({
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": metadata,
-            "addressType": if address.is_ipv4() { "IPv4" } else { "IPv6" },
-            "endpoints": [{ "addresses": [ip], "conditions": { "ready": true } }], "ports": [port],
+            "addressType": if ip.contains(':') { "IPv6" } else { "IPv4" },
+            "endpoints": [{ "addresses": [ip], "conditions": { "ready": true } }], "ports": ports,
         })
     };
     let api_service = json!({

@@ -7,12 +7,11 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::request::{Form, Included, Query, Target, bad};
+use super::form::{META, object, status_json, table};
+use super::request::{Form, Query, Target, bad};
 use super::store::{Item, Store, expired};
 use super::watch::Watch;
-use crate::api::metadata::Metadata;
 use crate::api::status::Status;
-use crate::go_format;
 use crate::packages::{GROUP, Icon, KIND, PLURAL, VERSION, api_version};
 
 /// What a request gets.
@@ -68,7 +67,7 @@ impl Response {
         let media_type =
             if is_image(&icon.media_type) { icon.media_type } else { "application/octet-stream".to_owned() };
         // Names of channels may contain characters that a header may not.
-        let etag: String = icon.etag.chars().filter(|c| c.is_ascii_graphic()).collect();
+        let etag: String = icon.etag.chars().filter(char::is_ascii_graphic).collect();
         let tags = if_none_match.split(',').map(|tag| tag.trim().trim_start_matches("W/"));
         let is_known = tags.into_iter().any(|tag| tag == etag || tag == "*");
         let headers = vec![
@@ -90,18 +89,6 @@ const GENERIC_ICON: &str = concat!(
     r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="#6a6e73" stroke-width="1.5">"##,
     r#"<path d="M3 8l9-5 9 5v8l-9 5-9-5z"/><path d="M3 8l9 5 9-5M12 13v8"/></svg>"#,
 );
-
-/// Returns the body of a refusal, as the API server writes it.
-pub(super) fn status_json(status: &Status) -> Value {
-    let mut json = json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": status.message,
-        "reason": status.reason, "code": status.code,
-    });
-    if status.code == 503 {
-        json["details"] = json!({ "retryAfterSeconds": 1 });
-    }
-    json
-}
 
 /// Returns the response of a refusal.
 pub fn error(status: &Status) -> Response {
@@ -190,9 +177,6 @@ fn resources() -> Value {
     })
 }
 
-/// The `apiVersion` of Tables and of metadata.
-const META: &str = "meta.k8s.io/v1";
-
 /// Returns one object.
 fn one(item: &Item, namespace: &str, form: Form, query: &Query, now: Timestamp) -> Response {
     let mut body = Vec::new();
@@ -201,60 +185,6 @@ fn one(item: &Item, namespace: &str, form: Form, query: &Query, now: Timestamp) 
         _ => object(&mut body, item, namespace, form),
     }
     Response::of_parts(200, body)
-}
-
-/// Appends an object.
-pub(super) fn object(body: &mut Vec<Arc<[u8]>>, item: &Item, namespace: &str, form: Form) {
-    if form == Form::Object {
-        body.extend([item.beginning(namespace).into(), item.status.clone(), Arc::from(&b"}"[..])]);
-    } else {
-        body.push(partial(item, namespace).to_string().into_bytes().into());
-    }
-}
-
-fn partial(item: &Item, namespace: &str) -> Value {
-    json!({ "kind": "PartialObjectMetadata", "apiVersion": META, "metadata": item.metadata(namespace) })
-}
-
-/// Appends a Table. Of the Tables of a watch only the first has the definitions of the columns.
-pub(super) fn table(
-    body: &mut Vec<Arc<[u8]>>,
-    items: &[&Item],
-    namespace: &str,
-    included: Included,
-    metadata: &Value,
-    with_columns: bool,
-    now: Timestamp,
-) {
-    let column = |name: &str, format: &str, description: &str| json!({ "name": name, "type": "string", "format": format, "description": description, "priority": 0 });
-    let columns = json!([
-        column("Name", "name", "The name of the package."),
-        column("Catalog", "", "The catalog that contains the package."),
-        column("Age", "", "The age of the CatalogSource."),
-    ]);
-    let columns = if with_columns { columns } else { Value::Null };
-    body.push(
-        format!(
-            r#"{{"kind":"Table","apiVersion":"{META}","metadata":{metadata},"columnDefinitions":{columns},"rows":["#
-        )
-        .into_bytes()
-        .into(),
-    );
-    for (at, item) in items.iter().enumerate() {
-        let created = Metadata::new(&item.head).created_at();
-        let age = created.and_then(|created| std::time::Duration::try_from(now.duration_since(created)).ok());
-        let age = age.map_or_else(|| "<unknown>".to_owned(), go_format::human_duration);
-        let cells = json!([item.name, item.shown_catalog, age]);
-        let comma = if at == 0 { "" } else { "," };
-        body.push(format!(r#"{comma}{{"cells":{cells},"object":"#).into_bytes().into());
-        match included {
-            Included::Nothing => body.push(Arc::from(&b"null"[..])),
-            Included::Metadata => object(body, item, namespace, Form::Metadata),
-            Included::Object => object(body, item, namespace, Form::Object),
-        }
-        body.push(Arc::from(&b"}"[..]));
-    }
-    body.push(Arc::from(&b"]}"[..]));
 }
 
 /// Returns a list, or a page of it.

@@ -26,7 +26,7 @@ fn catalog(namespace: &str, name: &str, priority: i64, packages: &[&str]) -> Cat
     assert!(loaded.findings.is_empty(), "{:?}", loaded.findings);
     let labels = [("team".to_owned(), name.to_owned())].into();
     let created = "2026-11-21T12:00:00Z".to_owned();
-    let info = CatalogInfo { priority, labels, created, ..CatalogInfo::named(namespace, name) };
+    let info = CatalogInfo { priority, created, labels, ..CatalogInfo::named(namespace, name) };
     Catalog { info, snapshot: Arc::new(loaded.snapshot) }
 }
 
@@ -455,7 +455,7 @@ fn users_are_those_that_the_api_server_names() {
 
 #[test]
 fn the_registration_leads_to_the_address() {
-    let address = "[2001:db8::1]:5443".parse().unwrap();
+    let address = ("2001:db8::1", 5443);
     let objects = registration::objects("olm", address, "PEM", "v1.36.1");
     let kinds: Vec<_> = objects.iter().map(|object| object["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["Service", "EndpointSlice", "APIService"]);

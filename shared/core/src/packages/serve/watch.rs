@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::reply::{object, status_json, table};
+use super::form::{object, status_json, table};
 use super::request::{Form, Query, bad};
 use super::store::{Change, Item, Store};
 use crate::api::status::Status;
@@ -47,7 +47,7 @@ impl Watch {
             "" | "0" => None,
             text => Some(Store::revision_of(text)?),
         };
-        let with_existing = query.initial_events.unwrap_or(stated.is_none());
+        let with_existing = query.initial_events.unwrap_or_else(|| stated.is_none());
         if let Some(revision) = stated {
             drop(store.changes_after(revision)?);
         }

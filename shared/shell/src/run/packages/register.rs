@@ -162,13 +162,18 @@ impl Registration {
         Ok(())
     }
 
+    fn objects(&self, authority: &str) -> Vec<Value> {
+        let (ip, port) = (self.address.ip().to_string(), self.address.port());
+        registration::objects(&self.namespace, (&ip, port), authority, &self.server)
+    }
+
     async fn apply(&self) -> Result<(), String> {
         require_own(&self.api).await.map_err(|refusal| match refusal {
             Refusal::Foreign(message) => message,
             Refusal::Request(status) => status.to_string(),
         })?;
         let authority = self.issued().authority.clone();
-        for object in registration::objects(&self.namespace, self.address, &authority, &self.server) {
+        for object in self.objects(&authority) {
             let applied = self.api.apply(&object).await;
             applied.map_err(|refusal| format!("cannot apply {}: {refusal}", ObjectRef::from_object(&object)))?;
         }
@@ -189,7 +194,7 @@ impl Registration {
                 return Ok(());
             }
             self.delete(&current).await?;
-            for object in registration::objects(&self.namespace, self.address, &authority, &self.server) {
+            for object in self.objects(&authority) {
                 self.delete(&object).await?;
             }
             Ok(())
