@@ -10,6 +10,7 @@
 //! The format is `registry+v1` (olm-behaviour/opm.md#bundle-format). Nothing here reads the disk: the shell does.
 
 mod content;
+pub mod folder;
 pub mod optional;
 pub mod property;
 mod read;

@@ -9,8 +9,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
-use super::format::{config_map_key, place};
-use super::input::{Input, description_gvk, gvk_text};
+use super::format::config_map_key;
+use super::input::{Input, METADATA, description_gvk, gvk_text, within};
 use super::rule;
 use crate::api::cluster_service_version::Csv;
 use crate::api::object::{Gvk, at, map_mut, name, text};
@@ -233,7 +233,9 @@ pub(super) fn check_size(input: &mut Input, files: &[File]) {
     // Compression and base64 together add less than half, and a few bytes for each file.
     let may_exceed = total * 3 / 2 + files.len() as u64 * 64 > MANY_BYTES;
     for file in files {
-        let Some((name, is_manifest)) = place(&path, file) else { continue };
+        let of_manifests = within(&path, &input.manifests, file);
+        let is_manifest = of_manifests.is_some();
+        let Some(name) = of_manifests.or_else(|| within(&path, METADATA, file)) else { continue };
         let size = if may_exceed { encoded_size(&file.bytes) } else { 0 };
         if is_manifest {
             plain += file.bytes.len() as u64;

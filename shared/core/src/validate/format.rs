@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 
-use super::input::{Input, PREFIX};
+use super::input::{Input, METADATA, PREFIX};
 use super::rule;
 use crate::api::object::{self, Gvk, list, text};
+use crate::bundle::folder::{are_apart, folder};
 use crate::bundle::property::{self, Property};
+use crate::bundle::steps;
 use crate::bundle::synthesis::{MEDIA_TYPE, Manifest};
-use crate::bundle::{File, steps};
 use crate::constraint::Constraint;
 use crate::go_format::quote;
 use crate::version::Range;
@@ -22,6 +23,8 @@ const REQUIRED: [(&str, bool); 5] = [
     ("package.v1", false),
     ("channels.v1", true),
 ];
+/// The annotation with the directory of the tests.
+const TESTS: &str = "operators.operatorframework.io.test.config.v1";
 /// Kinds that bundles may contain, but that OLM does not install.
 const NOT_INSTALLED: [&str; 1] = ["PodMonitor"];
 
@@ -30,7 +33,12 @@ pub(super) fn check(input: &mut Input) {
     let (has_manifests, has_metadata) = input.has;
     let path = input.path.clone();
     if !has_manifests {
-        input.add(rule::NO_MANIFESTS.finding("Unable to locate manifests directory").at(&path, 0));
+        let named = input.named_folder().filter(|named| *named != "manifests");
+        let message = match named {
+            Some(named) => format!("Unable to locate manifests directory {named}/, which the annotations name"),
+            None => "Unable to locate manifests directory".to_owned(),
+        };
+        input.add(rule::NO_MANIFESTS.finding(message).at(&path, 0));
     }
     if !has_metadata {
         input.add(rule::NO_METADATA.finding("Unable to locate metadata directory").at(&path, 0));
@@ -75,6 +83,34 @@ fn check_annotations(input: &mut Input, file: &Manifest) {
         } else if value.is_some() && must_be_filled && found.is_empty() {
             let message = format!("Expecting annotation {} to have non-empty value", quote(&key));
             input.report(&rule::WRONG_ANNOTATION, file, &path, message);
+        }
+    }
+    check_folders(input, file);
+}
+
+/// Checks that the annotations name directories of the bundle: others are not part of its image.
+fn check_folders(input: &mut Input, file: &Manifest) {
+    let manifests = input.manifests.clone();
+    let problem = |key: &str, named: Option<&str>| match named {
+        None => Some("is not a directory of the bundle"),
+        Some(named) if key.ends_with("metadata.v1") => {
+            (named != METADATA).then_some("is another directory than metadata/, which every reader of bundles expects")
+        }
+        Some(named) if !are_apart(named, METADATA) => Some("must be another directory than that of the metadata"),
+        Some(named) if key == TESTS && !are_apart(named, &manifests) => {
+            Some("must be another directory than that of the manifests")
+        }
+        Some(_) => None,
+    };
+    for key in [format!("{PREFIX}manifests.v1"), format!("{PREFIX}metadata.v1"), TESTS.to_owned()] {
+        let Some(value) = file.object["annotations"].get(&key) else { continue };
+        let value = value.as_str().unwrap_or_default();
+        if key == TESTS && value.is_empty() {
+            continue;
+        }
+        if let Some(problem) = problem(&key, folder(value)) {
+            let message = format!("the annotation {key} names {}, which {problem}", quote(value));
+            input.report(&rule::WRONG_ANNOTATION, file, &["annotations", &key], message);
         }
     }
 }
@@ -141,14 +177,4 @@ fn check_kinds(input: &mut Input) {
 pub(super) fn config_map_key(name: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     name.chars().map(|c| if allowed(c) { c } else { '-' }).collect()
-}
-
-/// Returns the name of a file of `manifests/` or `metadata/`, and whether it is the former.
-pub(super) fn place<'f>(path: &str, file: &'f File) -> Option<(&'f str, bool)> {
-    let within = file.path.strip_prefix(path)?.trim_start_matches('/');
-    match within.split_once('/')? {
-        ("manifests", name) => Some((name, true)),
-        ("metadata", name) => Some((name, false)),
-        _ => None,
-    }
 }

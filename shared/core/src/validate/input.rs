@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::Identity;
 use super::rule::{self, Rule};
 use crate::api::object::{self, list, text};
+use crate::bundle::folder::{are_apart, folder};
 use crate::bundle::synthesis::{self, KnownApis, MEDIA_TYPE, Manifest, Metadata, OLM_YAML};
 use crate::bundle::{File, is_csv};
 use crate::finding::{Finding, Severity};
@@ -17,6 +18,10 @@ use crate::yaml::{self, Document, Format};
 pub(super) const PREFIX: &str = "operators.operatorframework.io.bundle.";
 /// Maximum number of findings of one bundle.
 const MOST_FINDINGS: usize = 2_000;
+/// The directory of the manifests, unless the annotations name another one.
+const MANIFESTS: &str = "manifests";
+/// The directory of the metadata.
+pub(super) const METADATA: &str = "metadata";
 /// Number of repeated keys of a file that are reported.
 const REPEATED: usize = 10;
 
@@ -25,9 +30,11 @@ const REPEATED: usize = 10;
 pub(super) struct Input {
     /// The directory or image, for messages.
     pub(super) path: String,
+    /// The directory of the manifests within it.
+    pub(super) manifests: String,
     /// The ClusterServiceVersion. Of a bundle of plain manifests it is the synthesized one, without a place.
     pub(super) csv: Option<Arc<Manifest>>,
-    /// The first object of each file of `manifests/`, including the ClusterServiceVersion, by file name.
+    /// The first object of each file of the manifests, including the ClusterServiceVersion, by file name.
     pub(super) objects: Vec<Arc<Manifest>>,
     /// The file of `metadata/` with annotations.
     pub(super) annotations: Option<Arc<Manifest>>,
@@ -35,7 +42,7 @@ pub(super) struct Input {
     pub(super) dependencies: Option<Arc<Manifest>>,
     /// Whether the manifests are plain (`k8s+v1`).
     pub(super) is_plain: bool,
-    /// Whether there are files in `manifests/` and in `metadata/`.
+    /// Whether there are files among the manifests and in `metadata/`.
     pub(super) has: (bool, bool),
     /// Whether objects could not be read, so that nothing follows from a missing one.
     pub(super) is_incomplete: bool,
@@ -43,34 +50,32 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// Reads the files of a bundle, `PATH/manifests/NAME` and `PATH/metadata/NAME`, and reports those that cannot be read.
+    /// Reads the files of a bundle, and reports those that cannot be read. The metadata are in `PATH/metadata/`, the manifests in the
+    /// directory that the annotations name; in `PATH/manifests/` if it has no files, as of images, where a label names the directory.
     pub(super) fn read(path: &str, files: &[File]) -> Self {
         let mut input = Self { path: path.to_owned(), ..Self::default() };
         let mut sorted: Vec<&File> = files.iter().collect();
         sorted.sort_by(|a, b| a.path.cmp(&b.path));
-        let within = |file: &File| Some(file.path.strip_prefix(path)?.trim_start_matches('/').to_owned());
         let (mut plain, mut olm_yaml) = (Vec::new(), None);
+        for file in &sorted {
+            let Some(name) = within(path, METADATA, file) else { continue };
+            input.has.1 = true;
+            if format!("{METADATA}/{name}") == OLM_YAML {
+                olm_yaml = Some((*file).clone());
+            } else if !name.contains('/') && !name.starts_with('.') {
+                input.add_metadata(file);
+            }
+        }
+        let named = input.named_folder().filter(|named| sorted.iter().any(|file| within(path, named, file).is_some()));
+        let manifests = named.unwrap_or(MANIFESTS).to_owned();
+        input.manifests = manifests;
         for file in sorted {
-            let Some(within) = within(file) else { continue };
-            let Some((folder, name)) = within.split_once('/') else { continue };
-            match folder {
-                "manifests" => {
-                    input.has.0 = true;
-                    if name.contains('/') || name.starts_with('.') {
-                        input.unexpected(&file.path, name);
-                    } else {
-                        plain.push(file.clone());
-                    }
-                }
-                "metadata" => {
-                    input.has.1 = true;
-                    if within == OLM_YAML {
-                        olm_yaml = Some(file.clone());
-                    } else if !name.contains('/') && !name.starts_with('.') {
-                        input.add_metadata(file);
-                    }
-                }
-                _ => {}
+            let Some(name) = within(path, &input.manifests, file) else { continue };
+            input.has.0 = true;
+            if name.contains('/') || name.starts_with('.') {
+                input.unexpected(&file.path, name);
+            } else {
+                plain.push(file.clone());
             }
         }
         let has_csv = plain.iter().any(|file| memchr::memmem::find(&file.bytes, b"ClusterServiceVersion").is_some());
@@ -82,6 +87,11 @@ impl Input {
             }
         }
         input
+    }
+
+    /// Returns the directory of the manifests that the annotations name, if it is one of the bundle.
+    pub(super) fn named_folder(&self) -> Option<&str> {
+        folder(self.annotation("manifests.v1")?).filter(|named| are_apart(named, METADATA))
     }
 
     fn unexpected(&mut self, file: &str, name: &str) {
@@ -279,6 +289,17 @@ impl Input {
         self.findings.dedup();
         self.findings
     }
+}
+
+/// Returns the path of a file within a directory of a bundle; `None` if it is not in the directory.
+pub(super) fn within<'f>(path: &str, folder: &str, file: &'f File) -> Option<&'f str> {
+    file.path.strip_prefix(path)?.trim_start_matches('/').strip_prefix(folder)?.strip_prefix('/')
+}
+
+/// Returns the directory of the manifests that the metadata of a bundle name, for reading its files: `manifests` if they name none, or none
+/// of the bundle.
+pub fn manifests_folder(path: &str, metadata: &[File]) -> String {
+    Input::read(path, metadata).named_folder().unwrap_or(MANIFESTS).to_owned()
 }
 
 /// Returns the items of a list of strings.

@@ -37,6 +37,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::input::Input;
+pub use self::input::manifests_folder;
 pub use self::operator_hub::custom_categories;
 pub use self::platforms::Platform;
 pub use self::previous::Previous;
@@ -111,8 +112,9 @@ pub fn unreadable_bundle(message: impl Into<String>) -> Finding {
     rule::UNREADABLE_BUNDLE.finding(message)
 }
 
-/// Validates a bundle, and compares it with the previous version if there is one. The files have the paths
-/// `PATH/manifests/NAME` and `PATH/metadata/NAME`; others are ignored. A path that ends with `/` is a directory.
+/// Validates a bundle, and compares it with the previous version if there is one. The files have the paths `PATH/metadata/NAME` and
+/// `PATH/manifests/NAME`, or that of the directory that the annotations name instead of `manifests`; others are ignored. A path that ends
+/// with `/` is a directory.
 pub fn validate(path: &str, files: &[File], options: &Options, surroundings: &mut dyn Surroundings) -> Validated {
     use Validator::{AlphaDeprecatedApis, Capabilities, Categories, OperatorHub, OperatorHubV2};
     let mut input = Input::read(path, files);

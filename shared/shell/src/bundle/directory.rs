@@ -8,6 +8,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use olm_core::budget::BUNDLE_BYTES;
+use olm_core::bundle::folder::{self, are_apart, is_portable};
 use olm_core::bundle::synthesis::{MEDIA_TYPE, OLM_YAML};
 use olm_core::bundle::{Bundle, File};
 use olm_core::yaml;
@@ -77,10 +78,7 @@ pub(super) fn read(directory: &Path) -> Result<BundleDirectory, CliError> {
         let error = CliError::input(format!("the media type {media_type:?} is not supported")).at(metadata.display());
         return Err(error.hint(format!("bundles have the media type {REGISTRY_V1} or {MEDIA_TYPE}")));
     }
-    let is_apart = |a: &str, b: &str| {
-        !format!("{a}/").starts_with(&format!("{b}/")) && !format!("{b}/").starts_with(&format!("{a}/"))
-    };
-    if !is_apart(&manifests, METADATA) {
+    if !are_apart(&manifests, METADATA) {
         let error = CliError::input("the manifests and the metadata must be in different directories");
         return Err(error.at(metadata.display()).hint(format!("correct the annotation {MANIFESTS_LABEL}")));
     }
@@ -91,7 +89,7 @@ pub(super) fn read(directory: &Path) -> Result<BundleDirectory, CliError> {
     }
     found.add(directory, &manifests, 0)?;
     match tests {
-        Some(tests) if !is_apart(&tests, METADATA) || !is_apart(&tests, &manifests) => {
+        Some(tests) if !are_apart(&tests, METADATA) || !are_apart(&tests, &manifests) => {
             let error = CliError::input("the tests must be in a directory of their own").at(metadata.display());
             return Err(error.hint(format!("correct the annotation {TESTS_LABEL}")));
         }
@@ -138,18 +136,11 @@ fn annotations(files: &BTreeMap<String, Vec<u8>>, directory: &Path) -> Result<BT
 
 /// Returns the directory that an annotation names, relative to the bundle.
 fn folder(value: &str, label: &str, metadata: &Path) -> Result<String, CliError> {
-    let path = value.trim_start_matches("./").trim_matches('/');
-    if path.split('/').all(is_plain) {
-        return Ok(path.to_owned());
-    }
-    Err(CliError::input(format!("the annotation {label} names {value:?}, which is not a directory of the bundle"))
-        .at(metadata.display())
-        .hint("name it relative to the bundle, as in manifests/"))
-}
-
-/// Returns whether a name is usable on every system, and not hidden.
-fn is_plain(name: &str) -> bool {
-    !name.is_empty() && !name.starts_with('.') && !name.contains(|c: char| c.is_control() || matches!(c, '/' | '\\'))
+    folder::folder(value).map(str::to_owned).ok_or_else(|| {
+        CliError::input(format!("the annotation {label} names {value:?}, which is not a directory of the bundle"))
+            .at(metadata.display())
+            .hint("name it relative to the bundle, as in manifests/")
+    })
 }
 
 impl BundleDirectory {
@@ -168,7 +159,7 @@ impl BundleDirectory {
         for name in names {
             let path = path.join(&name);
             let at = |e: io::Error| CliError::from(e).at(path.display());
-            let Some(name) = name.to_str().filter(|name| is_plain(name.trim_start_matches('.'))) else {
+            let Some(name) = name.to_str().filter(|name| is_portable(name.trim_start_matches('.'))) else {
                 return Err(
                     CliError::input("the name has characters that not every system supports").at(path.display())
                 );

@@ -85,7 +85,9 @@ impl Against {
 /// Returns whether it is a bundle, and not a catalog. What cannot be read is treated as a catalog.
 fn is_bundle(named: &Ref, images: &image::Options) -> bool {
     let location = match named {
-        Ref::Directory(path) => return path.join("manifests").is_dir(),
+        Ref::Directory(path) => {
+            return path.join("manifests").is_dir() || path.join("metadata/annotations.yaml").is_file();
+        }
         Ref::Image(reference) => reference.parse().ok(),
         Ref::Layout(path) => Some(Location::Layout { path: path.clone(), name: None }),
         Ref::File(_) | Ref::Stdin | Ref::CatalogSource(_) | Ref::Address(_) => None,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use olm_core::budget::BUNDLE_BYTES;
 use olm_core::bundle::File;
 use olm_core::finding::Finding;
-use olm_core::validate::{unreadable_bundle, unreadable_file};
+use olm_core::validate::{manifests_folder, unreadable_bundle, unreadable_file};
 
 use crate::catalog::Ref;
 use crate::cli::CliError;
@@ -26,7 +26,7 @@ const MOST_ENTRIES: usize = 200_000;
 /// The content of a bundle.
 #[derive(Debug, Default)]
 pub(super) struct Read {
-    /// The files, as `PATH/manifests/NAME` and `PATH/metadata/NAME`.
+    /// The files, as `PATH/metadata/NAME` and `PATH/manifests/NAME`; of a directory, the manifests are where its annotations name them.
     pub(super) files: Vec<File>,
     /// What could not be read.
     pub(super) findings: Vec<Finding>,
@@ -144,10 +144,10 @@ fn of_directory(path: &Path, shown: &str) -> Read {
         left: BUNDLE_BYTES,
         read: Read::default(),
     };
-    for folder in ["manifests", "metadata"] {
-        let within = if shown.is_empty() { folder.to_owned() } else { format!("{shown}/{folder}") };
-        reader.folder(&path.join(folder), &within);
-    }
+    let within = |folder: &str| if shown.is_empty() { folder.to_owned() } else { format!("{shown}/{folder}") };
+    reader.folder(&path.join("metadata"), &within("metadata"));
+    let manifests = manifests_folder(shown, &reader.read.files);
+    reader.folder(&path.join(&manifests), &within(&manifests));
     reader.read
 }
 
@@ -210,6 +210,37 @@ impl Reader {
                 self.read.files.push(File::new(shown, bytes));
             }
             Err(error) => self.refuse(&shown, format!("cannot be read: {error}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directory_that_the_annotations_name_is_read_if_it_is_in_the_bundle() {
+        let folder = tempfile::tempdir().unwrap();
+        let bundle = folder.path().join("bundle");
+        for (path, text) in [("bundle/manifests/a.yaml", "a: 1"), ("bundle/deploy/olm/b.yaml", "b: 1"), ("c.yaml", "")]
+        {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        fs::create_dir(bundle.join("metadata")).unwrap();
+        let files = |manifests: &str| {
+            let key = "operators.operatorframework.io.bundle.manifests.v1";
+            fs::write(bundle.join("metadata/annotations.yaml"), format!("annotations: {{{key}: {manifests}}}"))
+                .unwrap();
+            let read = of_directory(&bundle, "shown");
+            assert_eq!(read.findings, []);
+            read.files.into_iter().map(|file| file.path).collect::<Vec<_>>()
+        };
+        let annotations = "shown/metadata/annotations.yaml";
+        assert_eq!(files("deploy/olm/"), [annotations, "shown/deploy/olm/b.yaml"]);
+        for manifests in ["manifests/", "..", "../", "/../", "metadata/", "''"] {
+            assert_eq!(files(manifests), [annotations, "shown/manifests/a.yaml"], "{manifests}");
         }
     }
 }
