@@ -3,7 +3,7 @@
 //! ```text
 //!   files --input--> objects with places
 //!                      default              format, csv, definitions        what operator-sdk always checks
-//!                      olm                  installation, console           what OLM, consoles and the API server reject
+//!                      olm                  installation, console, sizes    what OLM, consoles and the API server reject
 //!                      good-practices, …    good_practices, operator_hub, removed_apis, stability
 //!                      permissions          permissions                     permissions beyond the usual
 //!                      multiarch            platforms                       platforms of images, which surroundings return
@@ -30,6 +30,7 @@ mod removed_apis;
 mod rule;
 mod schema;
 mod selection;
+mod sizes;
 mod stability;
 #[cfg(test)]
 mod tests;
@@ -126,6 +127,7 @@ pub fn validate(path: &str, files: &[File], options: &Options, surroundings: &mu
     if runs(Validator::Olm) {
         installation::check(&mut input, options);
         console::check_bundle(&mut input);
+        sizes::check(&mut input);
     }
     if runs(Validator::Objects) {
         stability::check(&mut input);

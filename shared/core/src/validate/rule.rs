@@ -265,6 +265,8 @@ rules! {
         "write it as 2026-01-31T12:00:00Z or 2026-01-31";
     CONTAINER_IMAGE: "BV426" "container-image" Warning [Olm] "containerImage is not an image",
         "write the image of the operator as registry.example.com/name:tag or registry.example.com/name@sha256:…";
+    OBJECT_TOO_LARGE: "BV427" "object-too-large" Error [Olm] "An object exceeds the size that the API server or etcd accept",
+        "divide the data among several objects, or remove descriptions";
 
     WILDCARD: "BV501" "wildcard" Warning [Permissions] "A rule has wildcards", "list the API groups, resources and verbs that the operator uses";
     ESCALATION: "BV502" "escalation" Warning [Permissions] "A rule permits to gain all other permissions", "";

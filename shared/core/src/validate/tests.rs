@@ -409,7 +409,8 @@ const CASES: &[(&str, Change)] = &[
 ];
 
 /// Rules that need many or special bytes, which other tests check.
-const APART: [&str; 4] = ["unreadable-bundle", "bundle-too-large", "bundle-almost-too-large", "unpacked-too-large"];
+const APART: [&str; 5] =
+    ["unreadable-bundle", "bundle-too-large", "bundle-almost-too-large", "unpacked-too-large", "object-too-large"];
 
 fn names(findings: &[Finding]) -> BTreeSet<&'static str> {
     findings.iter().filter_map(|finding| rule(finding.code)).map(|rule| rule.name).collect()
@@ -565,7 +566,38 @@ fn the_size_of_a_config_map_is_the_limit() {
     assert_eq!(found(&small, &small), BTreeSet::new());
     assert_eq!(found(&large, &small), BTreeSet::from(["bundle-almost-too-large"]));
     assert_eq!(found(&large, &noise(200_000)), BTreeSet::from(["bundle-almost-too-large", "unpacked-too-large"]));
-    assert_eq!(found(&noise(1_100_000), &small), BTreeSet::from(["bundle-too-large"]));
+    assert_eq!(found(&noise(1_100_000), &small), BTreeSet::from(["bundle-too-large", "object-too-large"]));
+}
+
+/// Each object has a limit, however well the bundle is compressed.
+#[test]
+fn the_size_of_each_object_is_limited() {
+    let found = |object: Value| {
+        let mut bundle = Bundle::new();
+        bundle.objects.push(object);
+        let found = bundle.validate(Selection::default()).into_iter();
+        found.map(|finding| (finding.code, finding.subject, finding.message)).collect::<Vec<_>>()
+    };
+    let mib = 1 << 20;
+    // Line feeds take two bytes in JSON, and one in the store.
+    let map = |bytes| {
+        object(
+            "v1",
+            "ConfigMap",
+            json!({ "data": { "a": "\n".repeat(bytes / 2), "b": "b".repeat(bytes - bytes / 2) } }),
+        )
+    };
+    assert_eq!(found(map(mib)), []);
+    let secret = |bytes| object("v1", "Secret", json!({ "stringData": { "a": "a".repeat(bytes) } }));
+    assert_eq!(found(secret(mib)), []);
+    for (object, subject) in [(map(mib + 1), "ConfigMap/thorn"), (secret(mib + 1), "Secret/thorn")] {
+        let [(code, about, message)] = &found(object)[..] else { panic!("one finding") };
+        assert_eq!((*code, about.as_str()), ("BV427", subject));
+        assert!(message.starts_with("the data has 1048577 bytes; "), "{message}");
+    }
+    let mut bundle = Bundle::new();
+    bundle.crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "d".repeat(3 * mib / 2).into();
+    assert_eq!(names(&bundle.validate(Selection::default())), BTreeSet::from(["object-too-large"]));
 }
 
 #[test]
