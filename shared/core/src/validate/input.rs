@@ -40,6 +40,8 @@ pub(super) struct Input {
     pub(super) annotations: Option<Arc<Manifest>>,
     /// The file of `metadata/` with dependencies.
     pub(super) dependencies: Option<Arc<Manifest>>,
+    /// The file of `metadata/` with properties, of whatever type.
+    pub(super) properties: Option<Arc<Manifest>>,
     /// Whether the manifests are plain (`k8s+v1`).
     pub(super) is_plain: bool,
     /// Whether there are files among the manifests and in `metadata/`.
@@ -211,7 +213,15 @@ impl Input {
             self.annotations = Some(manifest.clone());
         }
         if self.dependencies.is_none() && is_filled("dependencies") {
-            self.dependencies = Some(manifest);
+            self.dependencies = Some(manifest.clone());
+        }
+        let has_properties = match manifest.object.get("properties") {
+            None | Some(Value::Null) => false,
+            Some(Value::Array(items)) => !items.is_empty(),
+            Some(_) => true,
+        };
+        if self.properties.is_none() && has_properties {
+            self.properties = Some(manifest);
         }
     }
 

@@ -3,7 +3,8 @@
 //! ```text
 //!   files --input--> objects with places
 //!                      default              format, csv, definitions        what operator-sdk always checks
-//!                      olm                  installation, console, sizes    what OLM, consoles and the API server reject
+//!                      olm                  installation, console, sizes,   what OLM, catalogs, consoles and the API server
+//!                                           properties                      reject
 //!                      good-practices, …    good_practices, operator_hub, removed_apis, stability
 //!                      permissions          permissions                     permissions beyond the usual
 //!                      multiarch            platforms                       platforms of images, which surroundings return
@@ -24,6 +25,7 @@ mod operator_hub;
 mod permissions;
 mod platforms;
 mod previous;
+mod properties;
 #[cfg(test)]
 mod recorded;
 mod removed_apis;
@@ -128,6 +130,7 @@ pub fn validate(path: &str, files: &[File], options: &Options, surroundings: &mu
         installation::check(&mut input, options);
         console::check_bundle(&mut input);
         sizes::check(&mut input);
+        properties::check(&mut input);
     }
     if runs(Validator::Objects) {
         stability::check(&mut input);

@@ -150,7 +150,7 @@ rules! {
         "add metadata/annotations.yaml with the package and its channels";
     MISSING_ANNOTATION: "BV005" "missing-annotation" Error [Default] "A required annotation of the bundle is missing",
         "add it to metadata/annotations.yaml and to the labels of the image";
-    WRONG_ANNOTATION: "BV006" "wrong-annotation" Error [Default] "An annotation of the bundle has an invalid value", "";
+    WRONG_ANNOTATION: "BV006" "wrong-annotation" Error [Default Olm] "An annotation of the bundle has an invalid value", "";
     INVALID_DEPENDENCY: "BV007" "invalid-dependency" Error [Default] "A dependency of metadata/dependencies.yaml is invalid", "";
     NO_CSV: "BV008" "no-csv" Error [Default] "The bundle has no ClusterServiceVersion",
         "add a ClusterServiceVersion to manifests/, or metadata/olm.yaml for a bundle of plain manifests";
@@ -267,6 +267,7 @@ rules! {
         "write the image of the operator as registry.example.com/name:tag or registry.example.com/name@sha256:…";
     OBJECT_TOO_LARGE: "BV427" "object-too-large" Error [Olm] "An object exceeds the size that the API server or etcd accept",
         "divide the data among several objects, or remove descriptions";
+    INVALID_PROPERTY: "BV428" "invalid-property" Error [Olm] "A property of metadata/properties.yaml or of the annotation olm.properties is invalid, or contradicts the bundle", "";
 
     WILDCARD: "BV501" "wildcard" Warning [Permissions] "A rule has wildcards", "list the API groups, resources and verbs that the operator uses";
     ESCALATION: "BV502" "escalation" Warning [Permissions] "A rule permits to gain all other permissions", "";

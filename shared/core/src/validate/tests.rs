@@ -1,3 +1,5 @@
+mod metadata;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
@@ -337,6 +339,7 @@ const CASES: &[(&str, Change)] = &[
     }),
     ("unserved-api", |b| b.crd["spec"]["versions"][0]["served"] = false.into()),
     ("not-served", |b| b.crd["apiVersion"] = "apiextensions.k8s.io/v1beta1".into()),
+    ("invalid-property", |b| b.files.push(("metadata/properties.yaml", "properties:\n- type: olm.gvk\n"))),
     ("wildcard", |b| rules(b)[0]["verbs"] = json!(["*"])),
     ("escalation", |b| {
         *rules(b) = json!([{ "apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["impersonate"] }]);
@@ -473,59 +476,6 @@ fn platforms_of_images_are_compared_with_labels_and_affinity() {
     assert!(lacks.contains("declare linux/s390x") && lacks.ends_with("it supports linux/amd64"), "{lacks}");
     let [more] = &found(&|b| b.platforms = Some(&["linux/amd64", "windows/amd64"]))[..] else { panic!("one finding") };
     assert!(more.ends_with("operatorframework.io/os.windows: supported"), "{more}");
-}
-
-/// The manifests are those of the directory that the annotations name, as in images that are built of the bundle.
-#[test]
-fn the_annotations_name_the_directory_of_the_manifests() {
-    let found = |annotation: &str, folder: &str| {
-        let mut bundle = Bundle::new();
-        bundle.csv["spec"]["minKubeVersion"] = "1.25".into();
-        bundle.annotations = bundle.annotations.replace("v1: manifests/", &format!("v1: {annotation}"));
-        let moved = |file: File| File::new(file.path.replace("b/manifests/", &format!("b/{folder}/")), file.bytes);
-        let mut files: Vec<File> = bundle.files().into_iter().map(moved).collect();
-        if folder != "manifests" {
-            // Not part of the image.
-            files.push(File::new("b/manifests/csv.yaml", b"a: [".as_slice()));
-        }
-        let found = validate("b", &files, &Options::default(), &mut ()).findings;
-        found.into_iter().map(|finding| (finding.file, finding.line, finding.message)).collect::<Vec<_>>()
-    };
-    for (annotation, folder) in [("manifests/", "manifests"), ("other/", "other"), ("./deploy/olm", "deploy/olm")] {
-        let [(file, ..)] = &found(annotation, folder)[..] else { panic!("{annotation}: one finding") };
-        assert_eq!(*file, format!("b/{folder}/csv.yaml"));
-    }
-    for annotation in ["../../../etc/", "metadata/", "metadata/olm", ".hidden", "\"\"", "a/../.."] {
-        let wrong = found(annotation, "manifests");
-        let [first, _] = &wrong[..] else { panic!("{annotation}: {wrong:?}") };
-        assert_eq!(first.0, "b/manifests/csv.yaml");
-        assert_eq!((wrong[1].0.as_str(), wrong[1].1), ("b/metadata/annotations.yaml", 3), "{annotation}");
-    }
-}
-
-#[test]
-fn directories_of_metadata_and_tests_are_checked() {
-    let found = |from: &str, to: &str| {
-        let mut bundle = Bundle::new();
-        bundle.annotations = bundle.annotations.replace(from, to);
-        bundle.validate(Selection::default()).into_iter().map(|finding| finding.message).collect::<Vec<_>>()
-    };
-    assert_eq!(found("v1: metadata/", "v1: /metadata"), [""; 0]);
-    let [metadata] = &found("v1: metadata/", "v1: meta/")[..] else { panic!("one finding") };
-    assert!(
-        metadata.ends_with(
-            "names \"meta/\", which is another directory than metadata/, which every reader of bundles expects"
-        ),
-        "{metadata}"
-    );
-    for tests in ["../tests", "manifests/", "metadata/tests"] {
-        let tests = format!("annotations:\n  operators.operatorframework.io.test.config.v1: {tests}");
-        assert_eq!(found("annotations:", &tests).len(), 1, "{tests}");
-    }
-    assert_eq!(
-        found("annotations:", "annotations:\n  operators.operatorframework.io.test.config.v1: tests/scorecard/"),
-        [""; 0]
-    );
 }
 
 #[test]
