@@ -133,16 +133,32 @@ impl Input {
         }
         match first.parse() {
             Ok((value, repeated)) => {
-                for key in repeated.iter().take(REPEATED) {
-                    let message = format!("the key {key:?} occurs more than once in a map");
-                    self.add(rule::REPEATED_KEY.finding(message).at(&file.path, first.line));
-                }
+                self.repeated(file, first, &repeated);
                 Some(Arc::new(Manifest::new(value, &file.path, *first)))
             }
             Err(error) => {
                 self.add(unreadable(error));
                 self.is_incomplete = true;
                 None
+            }
+        }
+    }
+
+    fn repeated(&mut self, file: &File, document: &Document<'_>, keys: &[String]) {
+        for key in keys.iter().take(REPEATED) {
+            let message = format!("the key {key:?} occurs more than once in a map");
+            self.add(rule::REPEATED_KEY.finding(message).at(&file.path, document.line));
+        }
+    }
+
+    /// Reports the keys of all documents of a file that occur twice. What cannot be read is reported by the synthesis.
+    fn repeated_of_all(&mut self, file: &File) {
+        for document in yaml::documents(&file.bytes).unwrap_or_default() {
+            if self.findings.len() >= MOST_FINDINGS {
+                return;
+            }
+            if let Ok((_, keys)) = document.parse() {
+                self.repeated(file, &document, &keys);
             }
         }
     }
@@ -173,6 +189,7 @@ impl Input {
     /// Reads plain manifests, and the ClusterServiceVersion that they become.
     fn add_plain(&mut self, files: &[File], olm_yaml: Option<&File>) {
         self.is_plain = true;
+        files.iter().chain(olm_yaml).for_each(|file| self.repeated_of_all(file));
         let (manifests, findings) = synthesis::read_manifests(files);
         let made = synthesis::synthesize(
             &manifests,

@@ -64,10 +64,11 @@ fn names_of_packages_and_channels_are_those_that_catalogs_accept() {
         only.add("wrong-annotation").unwrap();
         bundle.validate(only).into_iter().map(|finding| (finding.line, finding.message)).collect::<Vec<_>>()
     };
-    for name in ["../../x", "Rose", "ro se", "\"rose\\u202e\"", "\"ro\\u0007se\"", "\"\"", "12", &"r".repeat(64)] {
+    for name in ["../../x", "Rose", "ro se", "\"rose\\u202e\"", "\"ro\\u0007se\"", "\"\"", "{a: b}", &"r".repeat(64)] {
         let [(5, message)] = &found("package.v1: rose", &format!("package.v1: {name}"))[..] else { panic!("{name}") };
         assert!(message.starts_with("invalid package name ") && !message.contains(char::is_control), "{message}");
     }
+    assert_eq!(found("package.v1: rose", "package.v1: 12"), [], "readers accept a number for a text");
     for (channels, expected) in [
         ("a, b,c", 0),
         ("candidate-v1.2_x", 0),
@@ -75,7 +76,7 @@ fn names_of_packages_and_channels_are_those_that_catalogs_accept() {
         ("a,", 1),
         ("\" \"", 1),
         ("a b,c\u{200b}", 2),
-        (&(0..1_000).fold(",".to_owned(), |list, n| format!("{list}x {n},")), 21),
+        (&(0..1_000).fold("a,".to_owned(), |list, n| format!("{list}x {n},")), 21),
     ] {
         let found = found("channels.v1: stable", &format!("channels.v1: {channels}"));
         assert_eq!(found.len(), expected, "{found:?}");
@@ -148,4 +149,22 @@ fn properties_are_checked_by_their_type() {
     let mut broken = Bundle::new();
     broken.csv["metadata"]["annotations"]["olm.properties"] = "[}".into();
     assert!(names(&broken.validate(Selection::default())).contains("invalid-property"));
+}
+
+#[test]
+fn repeated_keys_of_plain_manifests_and_olm_yaml_are_found() {
+    let olm_yaml = "name: rose.v1.1.0\nversion: 1.0.0\nversion: 1.1.0\n";
+    let manifests = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: ConfigMap\nkind: Secret\nmetadata: {name: b, name: b}\n";
+    let annotations = ANNOTATIONS.replace("registry+v1", "k8s+v1");
+    let files = [
+        ("metadata/annotations.yaml", annotations.as_str()),
+        ("metadata/olm.yaml", olm_yaml),
+        ("manifests/all.yaml", manifests),
+    ]
+    .map(|(path, text)| File::new(format!("b/{path}"), text.as_bytes()));
+    let mut selection = Selection::nothing();
+    selection.add("repeated-key").unwrap();
+    let found = validate("b", &files, &Options { selection, ..Options::default() }, &mut ()).findings;
+    let places: Vec<(&str, usize)> = found.iter().map(|finding| (finding.file.as_str(), finding.line)).collect();
+    assert_eq!(places, [("b/manifests/all.yaml", 5), ("b/manifests/all.yaml", 5), ("b/metadata/olm.yaml", 1)]);
 }
