@@ -1,10 +1,12 @@
 //! Reads a bundle directory's files into a [`Bundle`].
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::synthesis::{self, Format, KnownApis, MEDIA_TYPE, Metadata, OLM_YAML, read_manifests};
 use super::{Bundle, BundleContent, File, Property, is_csv};
-use crate::api::object::{entries, list, text};
+use crate::api::object::{Gvk, entries, list, text};
 use crate::finding::{Finding, Severity};
 use crate::yaml;
 
@@ -175,13 +177,10 @@ impl Bundle {
                     .about(format!("CustomResourceDefinition/{}", text(crd, &["metadata", "name"]))));
             }
         }
-        let provided = self.provided_apis();
+        let provided: BTreeSet<Gvk> = self.provided_apis().into_iter().collect();
         for owned in list(&self.csv, &["spec", "customresourcedefinitions", "owned"]) {
             let group = text(owned, &["name"]).split_once('.').map_or("", |(_, group)| group);
-            let is_it = |api: &crate::api::object::Gvk| {
-                api.group == group && api.kind == text(owned, &["kind"]) && api.version == text(owned, &["version"])
-            };
-            if !provided.iter().any(is_it) {
+            if !provided.contains(&Gvk::new(group, text(owned, &["version"]), text(owned, &["kind"]))) {
                 let name = text(owned, &["name"]);
                 return Err(refused(
                     "missing-crd",

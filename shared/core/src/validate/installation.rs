@@ -185,6 +185,7 @@ fn modes(input: &mut Input, csv: &Manifest, view: Csv<'_>) {
 
 fn deployments(input: &mut Input, csv: &Manifest, view: Csv<'_>) {
     let mut seen = BTreeSet::new();
+    let serving = serving(view);
     for (n, entry) in view.deployments().iter().enumerate() {
         let n = n.to_string();
         let place = ["spec", "install", "spec", "deployments", n.as_str()];
@@ -198,7 +199,7 @@ fn deployments(input: &mut Input, csv: &Manifest, view: Csv<'_>) {
             "metadata": { "name": own, "namespace": NAMESPACE, "labels": at(entry, &["label"]) },
             "spec": GoType::DEPLOYMENT_SPEC.normalise(at(entry, &["spec"])),
         });
-        if serving(view).contains(own) {
+        if serving.contains(own) {
             mount(&mut deployment);
         }
         created(input, csv, &place, deployment);
@@ -335,10 +336,11 @@ fn servers(input: &mut Input, csv: &Manifest, view: Csv<'_>) {
         (["spec", "webhookdefinitions"].as_slice(), view.webhooks(), "generateName"),
         (&["spec", "apiservicedefinitions", "owned"], view.owned_api_services(), "name"),
     ];
+    let deployments: BTreeSet<&str> = view.deployments().iter().map(|entry| text(entry, &["name"])).collect();
     for (place, descriptions, named) in lists {
         for (n, description) in descriptions.iter().enumerate() {
             let wanted = text(description, &["deploymentName"]);
-            if view.deployments().iter().any(|entry| text(entry, &["name"]) == wanted) {
+            if deployments.contains(wanted) {
                 continue;
             }
             let message =
@@ -347,9 +349,10 @@ fn servers(input: &mut Input, csv: &Manifest, view: Csv<'_>) {
             input.report(&rule::NO_SERVER, csv, &[place, &[&n, "deploymentName"]].concat(), message);
         }
     }
+    let serving = serving(view);
     for (n, entry) in view.deployments().iter().enumerate() {
         let own = text(entry, &["name"]);
-        if !serving(view).contains(own) {
+        if !serving.contains(own) {
             continue;
         }
         let n = n.to_string();
@@ -401,20 +404,25 @@ fn volumes(input: &mut Input, csv: &Manifest, place: Place<'_>, entry: &Value) {
 /// Checks that owned versions are served, and that no API is both owned and required.
 fn owned(input: &mut Input, csv: &Manifest, view: Csv<'_>) {
     let crds: Vec<Arc<Manifest>> = input.crds().cloned().collect();
+    let mut defined = BTreeMap::new();
+    for crd in crds.iter().map(|crd| CustomResourceDefinition::new(&crd.object)) {
+        defined.entry((crd.group(), crd.kind())).or_insert(crd);
+    }
+    let mut required = BTreeMap::new();
+    for (n, description) in view.required_crds().iter().enumerate() {
+        required.entry(description_gvk(description)).or_insert(n);
+    }
     for (n, description) in view.owned_crds().iter().enumerate() {
         let (group, version, kind) = description_gvk(description);
-        let crd = crds.iter().map(|crd| CustomResourceDefinition::new(&crd.object));
-        let crd = crd.into_iter().find(|crd| crd.group() == group && crd.kind() == kind);
         let is_unserved =
-            |crd: CustomResourceDefinition<'_>| crd.versions().any(|v| v.name() == version && !v.is_served());
-        if crd.is_some_and(is_unserved) {
+            |crd: &CustomResourceDefinition<'_>| crd.versions().any(|v| v.name() == version && !v.is_served());
+        if defined.get(&(group, kind)).is_some_and(is_unserved) {
             let message =
                 format!("{}: the CustomResourceDefinition does not serve this version", gvk_text(group, version, kind));
             let path = ["spec", "customresourcedefinitions", "owned", &n.to_string(), "version"];
             input.report(&rule::UNSERVED_API, csv, &path, message);
         }
-        let is_same = |required: &Value| description_gvk(required) == (group, version, kind);
-        if let Some(n) = view.required_crds().iter().position(is_same) {
+        if let Some(n) = required.get(&(group, version, kind)) {
             let message = format!("{} is both owned and required", gvk_text(group, version, kind));
             let path = ["spec", "customresourcedefinitions", "required", &n.to_string()];
             input.report(&rule::REQUIRED_AND_OWNED, csv, &path, message);
