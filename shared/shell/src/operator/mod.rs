@@ -41,12 +41,16 @@ mod operands;
 pub mod outdated;
 mod page;
 mod path;
+#[cfg_attr(not(feature = "bundle"), allow(dead_code, reason = "only `run` publishes"))]
 mod publication;
 pub mod rollback;
+// It validates bundles.
+#[cfg(feature = "bundle")]
 pub mod run;
 mod settle;
 mod steps;
 mod subscription_config;
+#[cfg(feature = "bundle")]
 mod supplied;
 pub mod uninstall;
 pub mod upgrade;

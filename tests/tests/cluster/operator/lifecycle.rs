@@ -93,7 +93,7 @@ fn a_script_installs_upgrades_and_uninstalls_an_operator() {
     assert!(script.exists("crd", "kettles.tea.example.com"));
     let left = script.kubectl(&["get", "csv,deployments,roles,rolebindings,services", "-n", "shop", "-o", "name"]);
     assert_eq!(left.lines().filter(|line| line.contains("tea-house")).collect::<Vec<_>>(), [""; 0]);
-    script.kubectl(&["apply", "-R", "-f", backup.to_str().unwrap()]);
+    script.restores(&backup);
 
     // Without controllers, also what only they delete is deleted.
     drop(controllers);

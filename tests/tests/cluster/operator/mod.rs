@@ -11,6 +11,7 @@ mod waiting;
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use olm_tests::control_plane::ControlPlane;
@@ -70,6 +71,17 @@ impl Script {
         let output = self.plane.kubectl(arguments).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Applies a backup: the definitions first, because kubectl does not wait until they are served.
+    fn restores(&self, backup: &Path) {
+        let definitions = backup.join("0-customresourcedefinitions");
+        if definitions.exists() {
+            let definitions = definitions.to_str().unwrap();
+            self.kubectl(&["apply", "-f", definitions]);
+            self.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", "-f", definitions]);
+        }
+        self.kubectl(&["apply", "-R", "-f", backup.to_str().unwrap()]);
     }
 
     /// Runs `kubectl olm operator`. Returns exit code, stdout and stderr.

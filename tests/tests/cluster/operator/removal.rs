@@ -217,6 +217,6 @@ fn a_removal_that_was_killed_is_continued_by_the_same_command() {
         script.kubectl(&["get", "crd", &format!("roses.{GROUP}"), "-o", "jsonpath={.spec.conversion.strategy}"]);
     assert_eq!(conversion, "None");
     assert!(script.fail(&line).contains("there is no operator"));
-    script.kubectl(&["apply", "-R", "-f", backup.to_str().unwrap()]);
+    script.restores(&backup);
     assert!(script.kubectl(&["get", "roses", "-n", "garden", "-o", "name"]).contains("red"));
 }
