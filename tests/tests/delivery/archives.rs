@@ -33,7 +33,14 @@ fn a_release_depends_only_on_the_executables() {
     let version = env!("CARGO_PKG_VERSION");
     let run = members(&out.join(format!("kubectl-olm-run_v{version}_linux_amd64.tar.gz")));
     let run: Vec<(&str, u32)> = run.iter().map(|(name, mode)| (name.as_str(), *mode)).collect();
-    assert_eq!(run, [("LICENSE", 0o644), ("kubectl-olm-run", 0o755), ("sbom.cdx.json", 0o644)]);
+    let expected = [
+        ("LICENSE", 0o644),
+        ("kubectl-olm-run", 0o755),
+        ("man/", 0o755),
+        ("man/kubectl-olm-run.1", 0o644),
+        ("sbom.cdx.json", 0o644),
+    ];
+    assert_eq!(run, expected);
     let windows = members(&out.join(format!("kubectl-olm_v{version}_windows_amd64.tar.gz")));
     assert!(windows.contains(&("kubectl-olm.exe".to_owned(), 0o755)), "{windows:?}");
     assert!(windows.contains(&("completions/_kubectl-olm".to_owned(), 0o644)), "{windows:?}");
