@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::ValueEnum;
 use olm_shell::catalog::Ref;
 use olm_shell::cli::flags::{self, ClusterFlags, DryRunFlag, ImageFlags, OutputFlags, YesFlag};
 use olm_shell::cli::{CliError, Outcome, Printer};
@@ -53,7 +52,7 @@ pub(crate) struct Arguments {
     catalogs: Vec<CatalogDirectory>,
     /// Whether a registry in the cluster serves the catalog
     #[arg(long, value_enum, default_value = "auto")]
-    registry: RegistryArgument,
+    registry: Registry,
     /// The image of the registry: with opm, sh and gunzip
     #[arg(long, value_name = "IMAGE", default_value = REGISTRY_IMAGE)]
     registry_image: String,
@@ -72,17 +71,6 @@ pub(crate) struct Arguments {
     images: ImageFlags,
     #[command(flatten)]
     cluster: ClusterFlags,
-}
-
-/// Whether a registry serves the catalog.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum RegistryArgument {
-    /// If OLM runs the cluster, and not kubectl olm run
-    Auto,
-    /// Always
-    Always,
-    /// Never: kubectl olm run reads the ConfigMaps
-    Never,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -111,11 +99,7 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
         service_account,
         manifests: arguments.manifests,
         catalogs: arguments.catalogs,
-        registry: match arguments.registry {
-            RegistryArgument::Auto => Registry::Auto,
-            RegistryArgument::Always => Registry::Always,
-            RegistryArgument::Never => Registry::Never,
-        },
+        registry: arguments.registry,
         registry_image: arguments.registry_image,
         terms: arguments.terms.terms(),
         timeout: arguments.timeout,

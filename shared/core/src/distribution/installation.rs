@@ -60,6 +60,15 @@ pub fn are_running(deployments: &[Value], leases: &[Value], now: Timestamp) -> O
     if leases.iter().any(has_holder) { None } else { Some(false) }
 }
 
+/// Returns whether upstream OLM runs the cluster, and not `kubectl olm run`. If the holder of the Lease may have ended, it does if
+/// one of its Deployments is available.
+pub fn is_run_by_upstream(deployments: &[Value], leases: &[Value], now: Timestamp) -> bool {
+    match are_running(&[], leases, now) {
+        Some(is_run_by_plugin) => !deployments.is_empty() && !is_run_by_plugin,
+        None => are_running(deployments, &[], now) == Some(true),
+    }
+}
+
 /// Returns the installations: by their Deployments, and by the ClusterServiceVersion of the package server.
 pub fn installations(deployments: &[Value], csvs: &[Value]) -> Vec<Installation> {
     let mut found: BTreeMap<(String, Distribution), Installation> = BTreeMap::new();
@@ -112,6 +121,16 @@ mod tests {
         ];
         for (deployments, leases, expected) in cases {
             assert_eq!(are_running(&deployments, &leases, now), expected, "{deployments:?} {leases:?}");
+        }
+        let (recent, expired) = (lease("a", "2026-11-21T11:59:50.000000Z"), lease("a", "2026-11-21T11:00:00.000000Z"));
+        for (deployments, leases, expected) in [
+            (vec![], vec![], false),
+            (vec![deployment(0)], vec![], true),
+            (vec![deployment(1)], vec![recent.clone()], false),
+            (vec![deployment(0)], vec![expired.clone()], false),
+            (vec![deployment(1)], vec![expired], true),
+        ] {
+            assert_eq!(is_run_by_upstream(&deployments, &leases, now), expected, "{deployments:?} {leases:?}");
         }
     }
 }

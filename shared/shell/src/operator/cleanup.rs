@@ -17,23 +17,20 @@ use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::subscription::Subscription;
 use olm_core::catalog::ephemeral::{LABEL, PACKAGE};
 use olm_core::listing::listed;
-use olm_core::removal::Removal;
-use olm_core::world::{Reader, kind};
 use serde_json::Value;
 
 use super::deletion::{delete, described, gone};
-use super::steps::{SETTLES, Steps};
-use super::uninstall;
+use super::steps::{SETTLES, delete_group};
+use super::{lookup, uninstall};
 use crate::blocking::block_on;
 use crate::cli::connect::connect_in;
-use crate::cli::flags::{ClusterFlags, DryRun, NamespaceFlags, SourceFlags};
+use crate::cli::flags::{ClusterFlags, DryRun};
 use crate::cli::name::bare;
 use crate::cli::output::Output;
 use crate::cli::prompt::confirm;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::{Api, ListQuery, Resource};
 use crate::cluster::installed::list;
-use crate::observe::ReadScope;
 
 /// The kinds of objects that a catalog consists of, in the order of their deletion.
 const OF_CATALOG: [&Kind; 4] = [&kinds::DEPLOYMENT, &kinds::SERVICE, &kinds::CONFIG_MAP, &kinds::CATALOG_SOURCE];
@@ -192,7 +189,8 @@ impl Cleanup<'_> {
                 dry_run: options.dry_run,
                 output: Output::Table,
             };
-            match uninstall::remove(&uninstall, printer).await? {
+            let (state, _) = lookup::read(&options.cluster, &[], Some(namespace.as_str()), printer).await?;
+            match uninstall::remove(&uninstall, &state, namespace, printer).await? {
                 None => {}
                 Some(Outcome::Done) => is_agreed = true,
                 // The record of what is left to do stays.
@@ -243,22 +241,10 @@ impl Cleanup<'_> {
             printer.talk(format_args!("OperatorGroup {name} is retained: it is used by {}", listed(&members)));
             return Ok(());
         }
-        let source = SourceFlags { cluster: self.options.cluster.clone(), ..SourceFlags::default() };
-        let namespaces = NamespaceFlags { namespace: Some(self.namespace.clone()), all_namespaces: false };
-        let state = source.read(&namespaces, &[], ReadScope::Planning, printer).await?;
-        // It may be deleted already, and another one of that name created.
-        let known = Reader::new(&state.world).json(&kind::OPERATOR_GROUP, &self.namespace, name);
-        if known.is_none_or(|known| object::uid(known) != object::uid(group)) {
-            return Ok(());
+        if delete_group(&self.api, &ObjectRef::from_object(group), Some(object::uid(group))).await? {
+            printer.talk(format_args!("deleted OperatorGroup {}/{name}", self.namespace));
         }
-        let removal = Removal {
-            namespace: self.namespace.clone(),
-            group: Some(ObjectRef::from_object(group)),
-            ..Removal::default()
-        };
-        Steps { api: &self.api, state: &state, removal: &removal, deleted: Vec::new() }
-            .delete_definitions(self.options.timeout, printer)
-            .await
+        Ok(())
     }
 
     /// Deletes the objects of a catalog, and waits for that.

@@ -8,7 +8,7 @@ use olm_core::removal::Removal;
 use serde_json::Value;
 
 use super::deletion::gone;
-use super::steps::{OWNED, SETTLES, Steps};
+use super::steps::{OWNED, SETTLES, Steps, owned};
 use crate::cli::{CliError, Printer};
 use crate::cluster::api::{Depth, ListQuery, Page, Resource};
 use crate::cluster::request_error::RequestError;
@@ -27,7 +27,7 @@ pub(super) async fn left(steps: &Steps<'_>, printer: &mut Printer) -> Result<Vec
     for kind in &OWNED {
         let mut uids = BTreeSet::new();
         for csv in &csvs {
-            uids.extend(steps.owned(kind, csv).await?.iter().map(|object| object::uid(object).to_owned()));
+            uids.extend(owned(steps.api, kind, csv).await?.iter().map(|object| object::uid(object).to_owned()));
         }
         found.push((ListQuery::all(&Resource::from(kind)), uids));
     }

@@ -35,10 +35,10 @@ use super::left::left;
 use super::operands::{self, Operands};
 use super::settle::{Target, settle};
 use super::steps::Steps;
-use super::uninstall::{read_operators, targets};
+use super::uninstall::targets;
 use super::{backup, controllers, lookup};
 use crate::blocking::block_on;
-use crate::cli::flags::{ClusterFlags, DryRun, NamespaceFlags, SourceFlags};
+use crate::cli::flags::{ClusterFlags, DryRun};
 use crate::cli::name::bare;
 use crate::cli::output::{API_VERSION, Output};
 use crate::cli::prompt::confirm;
@@ -49,7 +49,7 @@ use crate::cluster::api::Api;
 use crate::image;
 use crate::installplan::explain::{self, overview};
 use crate::installplan::policy::{Refusal, Terms};
-use crate::observe::{ClusterState, ReadScope};
+use crate::observe::ClusterState;
 use crate::operatorgroup::operator::content;
 use crate::registry::local::CatalogDirectory;
 
@@ -94,7 +94,8 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
 async fn roll_back(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let name = bare(&options.name, "subscription")?.to_owned();
     let terms = options.terms.understood()?;
-    let (mut state, namespace) = read(options, printer).await?;
+    let (mut state, namespace) =
+        lookup::read(&options.cluster, &options.catalogs, options.namespace.as_deref(), printer).await?;
     let mut result = Rolled { options, namespace: namespace.clone(), name: name.clone(), ..Rolled::new(options) };
     if let Some(begun) = rollback::interrupted(&Reader::new(&state.world), &namespace, &name) {
         printer.talk(format_args!("Continue the rollback from {} to {} that was interrupted", begun.from, begun.to));
@@ -177,19 +178,6 @@ async fn roll_back(options: &Options, printer: &mut Printer) -> Result<Outcome, 
     }
     store(&api, &begun).await?;
     Box::pin(finish(options, &begun, result, printer)).await
-}
-
-/// Reads the namespace of the operator, and the objects of other operators that concern it.
-async fn read(options: &Options, printer: &mut Printer) -> Result<(ClusterState, String), CliError> {
-    let source =
-        SourceFlags { cluster: options.cluster.clone(), catalogs: options.catalogs.clone(), ..SourceFlags::default() };
-    let namespaces = NamespaceFlags { namespace: options.namespace.clone(), all_namespaces: false };
-    let mut state = source.read(&namespaces, &[], ReadScope::Planning, printer).await?;
-    let namespace = state.namespace.clone().unwrap_or_default();
-    lookup::operators(&state)?;
-    state.read_kind(&kind::CLUSTER_SERVICE_VERSION, "").await;
-    read_operators(&mut state).await;
-    Ok((state, namespace))
 }
 
 fn not_possible(why: NotPossible, name: &str, namespace: &str) -> CliError {
@@ -378,7 +366,8 @@ async fn finish(
     mut result: Rolled<'_>,
     printer: &mut Printer,
 ) -> Result<Outcome, CliError> {
-    let (mut state, namespace) = read(options, printer).await?;
+    let (mut state, namespace) =
+        lookup::read(&options.cluster, &options.catalogs, options.namespace.as_deref(), printer).await?;
     let Some(api) = state.api().cloned() else { return Ok(Outcome::Done) };
     if !rollback::is_subscribed(&Reader::new(&state.world), begun) {
         let removal = rollback::removal(&Reader::new(&state.world), begun);
@@ -404,7 +393,7 @@ async fn finish(
                 .hint("run the command again to continue")
         })?;
         printer.talk(format_args!("created Subscription {namespace}/{}", begun.name));
-        state = read(options, printer).await?.0;
+        state = lookup::read(&options.cluster, &options.catalogs, options.namespace.as_deref(), printer).await?.0;
     }
     let world = Reader::new(&state.world);
     let found = world.json(&kind::SUBSCRIPTION, &namespace, &begun.name).map(Subscription::new);

@@ -20,7 +20,7 @@ use olm_core::api::subscription::Subscription;
 use olm_core::bundle::Rendered;
 use olm_core::catalog::ephemeral::{Ephemeral, LABEL, Place, RegistryPod, Unfit};
 use olm_core::catalog::parts::PART_KEY;
-use olm_core::distribution::installation::{Installation, are_running, installations};
+use olm_core::distribution::installation::{Installation, installations, is_run_by_upstream};
 use olm_core::finding::Severity;
 pub use olm_core::settings::OPM_IMAGE as REGISTRY_IMAGE;
 use olm_core::version;
@@ -44,18 +44,19 @@ use crate::cluster::fetch_catalog::{self, Fetched};
 use crate::cluster::installed::{get, list, upstream_controllers};
 use crate::cluster::lease;
 use crate::image;
+use crate::installplan::explain;
 use crate::installplan::policy::Terms;
 pub use crate::registry::local::CatalogDirectory;
 
 /// Whether a registry serves the catalog inside of the cluster.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Registry {
-    /// If OLM runs the cluster, and not `kubectl olm run`.
+    /// If OLM runs the cluster, and not kubectl olm run
     #[default]
     Auto,
-    /// Always.
+    /// Always
     Always,
-    /// Never.
+    /// Never: kubectl olm run reads the ConfigMaps
     Never,
 }
 
@@ -133,11 +134,7 @@ fn bundle(options: &Options, printer: &mut Printer) -> Result<Rendered, CliError
         printer.warn(format_args!("{named} has {findings}; to list them, run kubectl olm bundle validate {named}"));
     }
     let rendered = bundle.render().map_err(|finding| CliError::from(&finding))?;
-    if rendered.package.is_empty() {
-        return Err(CliError::input("the bundle names no package")
-            .at(&options.bundle)
-            .hint("state it in metadata/annotations.yaml: operators.operatorframework.io.bundle.package.v1"));
-    }
+    explain::require_package(&rendered, &options.bundle)?;
     Ok(rendered)
 }
 
@@ -362,22 +359,16 @@ impl Command<'_> {
         let is_served = match choice {
             Registry::Always => true,
             Registry::Never => false,
-            Registry::Auto => match is_run_by_plugin(&self.api).await? {
-                Some(is_run_by_plugin) => !controllers.is_empty() && !is_run_by_plugin,
-                None => are_running(&controllers, &[], Timestamp::now()) == Some(true),
-            },
+            Registry::Auto => {
+                let named = |query: ListQuery| ListQuery { fields: format!("metadata.name={}", lease::NAME), ..query };
+                let leases = list(&self.api, &kinds::LEASE, named).await.map_err(|error| unknown(error.into()))?;
+                is_run_by_upstream(&controllers, &leases, Timestamp::now())
+            }
         };
         let is_openshift = installations(&controllers, &[]).iter().any(Installation::is_openshift);
         let pod = RegistryPod { image: &self.options.registry_image, sets_user: !is_openshift };
         Ok(Publication::new(catalog, base, is_served.then_some(pod)))
     }
-}
-
-/// Returns whether `kubectl olm run` holds its Lease: it reads ConfigMaps, and OLM only registries. `None` if its holder may have ended.
-async fn is_run_by_plugin(api: &Api) -> Result<Option<bool>, CliError> {
-    let named = |query: ListQuery| ListQuery { fields: format!("metadata.name={}", lease::NAME), ..query };
-    let leases = list(api, &kinds::LEASE, named).await.map_err(|error| unknown(error.into()))?;
-    Ok(are_running(&[], &leases, Timestamp::now()))
 }
 
 fn unknown(error: CliError) -> CliError {

@@ -55,11 +55,16 @@ impl Steps<'_> {
 
     async fn delete(&mut self, target: &ObjectRef, uid: Option<&str>, printer: &mut Printer) -> Result<(), CliError> {
         if delete(self.api, target, uid).await? {
-            self.deleted.push(target.clone());
-            let place = if target.namespace.is_empty() { String::new() } else { format!("{}/", target.namespace) };
-            printer.talk(format_args!("deleted {} {place}{}", target.gvk.kind, target.name));
+            self.note(target, printer);
         }
         Ok(())
+    }
+
+    /// Records and prints that an object was deleted.
+    fn note(&mut self, target: &ObjectRef, printer: &mut Printer) {
+        self.deleted.push(target.clone());
+        let place = if target.namespace.is_empty() { String::new() } else { format!("{}/", target.namespace) };
+        printer.talk(format_args!("deleted {} {place}{}", target.gvk.kind, target.name));
     }
 
     /// Records what is about to be deleted, so that a removal that is interrupted can be continued: nothing else names the
@@ -182,13 +187,13 @@ impl Steps<'_> {
     /// Deletes what the garbage collector cannot: cluster-scoped objects, and copies in other namespaces.
     async fn delete_owned(&mut self, csv: &ObjectRef, printer: &mut Printer) -> Result<(), CliError> {
         for kind in &OWNED {
-            for object in self.owned(kind, csv).await? {
+            for object in owned(self.api, kind, csv).await? {
                 self.delete(&ObjectRef::from_object(&object), Some(object::uid(&object)), printer).await?;
             }
         }
         let copies = format!("{}={}", labels::COPIED_FROM, csv.namespace);
         let query = ListQuery::all(&Resource::from(&kinds::CLUSTER_SERVICE_VERSION)).labelled(&copies);
-        let (copies, _) = self.list(&query).await?;
+        let (copies, _) = list(self.api, &query).await?;
         for copy in copies.iter().filter(|copy| object::name(copy) == csv.name) {
             delete(self.api, &ObjectRef::from_object(copy), Some(object::uid(copy))).await?;
         }
@@ -209,28 +214,6 @@ impl Steps<'_> {
             Err(refusal) if refusal.is_not_found() => Ok(()),
             Err(refusal) => Err(refused("get", &target, refusal)),
         }
-    }
-
-    pub(super) async fn list(&self, query: &ListQuery) -> Result<(Vec<Value>, String), CliError> {
-        self.api.list(query).await.and_then(Page::readable).map_err(|refusal| {
-            let target =
-                ObjectRef { gvk: query.resource.gvk.clone(), namespace: query.namespace.clone(), name: String::new() };
-            refused("list", &target, refusal)
-        })
-    }
-
-    /// Returns the cluster-scoped objects of a kind with the labels of an owner.
-    pub(super) async fn owned(&self, kind: &Kind, owner: &ObjectRef) -> Result<Vec<Value>, CliError> {
-        let labels = format!(
-            "{}={},{}={},{}={}",
-            labels::OWNER,
-            owner.name,
-            labels::OWNER_NAMESPACE,
-            owner.namespace,
-            labels::OWNER_KIND,
-            owner.gvk.kind
-        );
-        Ok(self.list(&ListQuery::all(&Resource::from(kind)).labelled(&labels)).await?.0)
     }
 
     /// Removes OLM's finalizer of a ClusterServiceVersion that is being deleted.
@@ -296,14 +279,46 @@ impl Steps<'_> {
                 .hint("the API server first deletes their custom resources, and waits for finalizers; kubectl get lists these objects"));
             }
         }
-        if let Some(group) = &self.removal.group {
-            self.delete(group, self.uid(group).as_deref(), printer).await?;
-            for role in self.owned(&kinds::CLUSTER_ROLE, group).await? {
-                delete(self.api, &ObjectRef::from_object(&role), Some(object::uid(&role))).await?;
-            }
+        if let Some(group) = &self.removal.group
+            && delete_group(self.api, group, self.uid(group).as_deref()).await?
+        {
+            self.note(group, printer);
         }
         Ok(())
     }
+}
+
+/// Deletes an OperatorGroup with its ClusterRoles. Returns whether it existed.
+pub(super) async fn delete_group(api: &Api, group: &ObjectRef, uid: Option<&str>) -> Result<bool, CliError> {
+    if !delete(api, group, uid).await? {
+        return Ok(false);
+    }
+    for role in owned(api, &kinds::CLUSTER_ROLE, group).await? {
+        delete(api, &ObjectRef::from_object(&role), Some(object::uid(&role))).await?;
+    }
+    Ok(true)
+}
+
+async fn list(api: &Api, query: &ListQuery) -> Result<(Vec<Value>, String), CliError> {
+    api.list(query).await.and_then(Page::readable).map_err(|refusal| {
+        let target =
+            ObjectRef { gvk: query.resource.gvk.clone(), namespace: query.namespace.clone(), name: String::new() };
+        refused("list", &target, refusal)
+    })
+}
+
+/// Returns the cluster-scoped objects of a kind with the labels of an owner.
+pub(super) async fn owned(api: &Api, kind: &Kind, owner: &ObjectRef) -> Result<Vec<Value>, CliError> {
+    let labels = format!(
+        "{}={},{}={},{}={}",
+        labels::OWNER,
+        owner.name,
+        labels::OWNER_NAMESPACE,
+        owner.namespace,
+        labels::OWNER_KIND,
+        owner.gvk.kind
+    );
+    Ok(list(api, &ListQuery::all(&Resource::from(kind)).labelled(&labels)).await?.0)
 }
 
 /// Returns a record as the value of an annotation.

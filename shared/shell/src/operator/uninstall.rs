@@ -31,15 +31,13 @@ use super::lookup;
 use super::operands::{self, Operands};
 use super::steps::Steps;
 use crate::blocking::block_on;
-use crate::cli::connect::connect_in;
-use crate::cli::flags::{ClusterFlags, DryRun, NamespaceFlags, SourceFlags};
+use crate::cli::flags::{ClusterFlags, DryRun};
 use crate::cli::name::bare;
 use crate::cli::output::{API_VERSION, Output};
 use crate::cli::prompt::confirm;
 use crate::cli::table::Table;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
-use crate::cluster::api::{ListQuery, Resource};
-use crate::observe::{ClusterState, ReadFailure, ReadScope};
+use crate::observe::{ClusterState, ReadFailure};
 
 /// What to remove, and how.
 #[derive(Clone, Debug)]
@@ -74,33 +72,26 @@ pub struct Options {
 /// The operator does not exist, other operators require it, objects cannot be read, or the server refuses a request.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     block_on(async {
-        match remove(options, printer).await? {
-            Some(outcome) => Ok(outcome),
-            None => {
-                let (_, namespace) = connect_in(&options.cluster, options.namespace.as_deref()).await?;
-                Err(lookup::not_found(bare(&options.name, "subscription")?, Some(&namespace)))
-            }
-        }
+        let (state, namespace) = lookup::read(&options.cluster, &[], options.namespace.as_deref(), printer).await?;
+        let ended = remove(options, &state, &namespace, printer).await?;
+        ended.map_or_else(|| Err(lookup::not_found(bare(&options.name, "subscription")?, Some(&namespace))), Ok)
     })
 }
 
-/// Removes an operator. Returns `None` if it does not exist.
-pub(super) async fn remove(options: &Options, printer: &mut Printer) -> Result<Option<Outcome>, CliError> {
+/// Removes an operator of the namespace that [`lookup::read`] has read. Returns `None` if it does not exist.
+pub(super) async fn remove(
+    options: &Options,
+    state: &ClusterState,
+    namespace: &str,
+    printer: &mut Printer,
+) -> Result<Option<Outcome>, CliError> {
     let name = bare(&options.name, "subscription")?.to_owned();
-    let source = SourceFlags { cluster: options.cluster.clone(), ..SourceFlags::default() };
-    let namespaces = NamespaceFlags { namespace: options.namespace.clone(), all_namespaces: false };
-    let mut state = source.read(&namespaces, &[], ReadScope::Planning, printer).await?;
-    let namespace = state.namespace.clone().unwrap_or_default();
-    lookup::operators(&state)?;
-    state.read_kind(&kind::CLUSTER_SERVICE_VERSION, "").await;
-    read_operators(&mut state).await;
     let hides = |failure: &ReadFailure| {
         failure.is_of("clusterserviceversions") || failure.is_unreadable_of("clusterserviceversions")
     };
     let unread = state.read_failures.iter().find(|failure| hides(failure)).map(ToString::to_string);
     let world = Reader::new(&state.world);
-    let request =
-        Request { namespace: &namespace, name: &name, delete_crds: options.delete_crds, knows_all: unread.is_none() };
+    let request = Request { namespace, name: &name, delete_crds: options.delete_crds, knows_all: unread.is_none() };
     let removal = removal::plan(&world, request);
     if removal.is_empty() {
         return Ok(None);
@@ -110,8 +101,7 @@ pub(super) async fn remove(options: &Options, printer: &mut Printer) -> Result<O
     }
     let Some(api) = state.api().cloned() else { return Ok(None) };
     let crd_of = |name: &str| world.json(&kind::CUSTOM_RESOURCE_DEFINITION, "", name).cloned();
-    let operands =
-        operands::read(&api, &removal, &targets(&world, &namespace), options.delete_operands, crd_of).await?;
+    let operands = operands::read(&api, &removal, &targets(&world, namespace), options.delete_operands, crd_of).await?;
     for line in plan(&removal, &operands) {
         printer.talk(line);
     }
@@ -134,7 +124,7 @@ pub(super) async fn remove(options: &Options, printer: &mut Printer) -> Result<O
         let files = backup::write(folder, &format!("{namespace}/{name}"), &operands)?;
         printer.talk(format_args!("backed up {files} objects in {}", folder.display()));
     }
-    let mut steps = Steps { api: &api, state: &state, removal: &removal, deleted: Vec::new() };
+    let mut steps = Steps { api: &api, state, removal: &removal, deleted: Vec::new() };
     steps.record(&name, printer).await?;
     steps.delete_subscription(printer).await?;
     steps.delete_operands(&operands, options.timeout, printer).await?;
@@ -145,16 +135,6 @@ pub(super) async fn remove(options: &Options, printer: &mut Printer) -> Result<O
         steps.forget(printer).await?;
     }
     result.print(&steps.deleted, printer).map(Some)
-}
-
-/// Reads the Operator objects: an interrupted removal is recorded in one. They are not required.
-pub(super) async fn read_operators(state: &mut ClusterState) {
-    let Some(api) = state.api().cloned() else { return };
-    if let Ok(page) = api.list(&ListQuery::all(&Resource::from(&kinds::OPERATOR))).await {
-        for operator in page.objects {
-            state.world.apply(operator);
-        }
-    }
 }
 
 /// Returns the objects that the removal deletes by itself.

@@ -18,11 +18,12 @@ mod page;
 mod read;
 mod report;
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use olm_core::api::object;
-use olm_core::bundle::Bundle;
+use olm_core::bundle::{Bundle, Rendered};
 use olm_core::explain::{Explanation, Subject};
 use olm_core::installplan::summary;
 use olm_core::settings::PLAIN_DISABLED;
@@ -41,7 +42,7 @@ use crate::cli::name::bare;
 use crate::cli::output::{API_VERSION, Output};
 use crate::cli::table::Table;
 use crate::cli::{CliError, Outcome, Printer};
-use crate::image::{self, Location, Requested};
+use crate::image::{self, BUNDLE_LABEL, Location, Requested};
 use crate::observe::{ClusterState, ReadFailure, ReadScope};
 use crate::registry;
 
@@ -282,11 +283,7 @@ async fn subjects(asked: &Request, state: &ClusterState, images: &image::Options
             }
             let bundle = bundle.render();
             let bundle = bundle.map_err(|finding| CliError::input(finding.to_string()).at(reference))?;
-            if bundle.package.is_empty() {
-                return Err(CliError::input("the bundle does not name its package").at(reference).hint(
-                    "set the annotation operators.operatorframework.io.bundle.package.v1 in metadata/annotations.yaml",
-                ));
-            }
+            require_package(&bundle, reference)?;
             vec![Subject::Bundle { namespace: namespace(), bundle: Box::new(bundle) }]
         }
     })
@@ -311,6 +308,15 @@ pub(crate) fn package(text: &str) -> Result<(String, Option<Range>), CliError> {
             .hint("write a range as in catalogs: >=1.2.0 <2.0.0")
     })?;
     Ok((package.to_owned(), Some(read)))
+}
+
+/// Checks that a bundle names its package: without, nothing selects it.
+pub(crate) fn require_package(bundle: &Rendered, place: impl Display) -> Result<(), CliError> {
+    if !bundle.package.is_empty() {
+        return Ok(());
+    }
+    let hint = format!("set the annotation {BUNDLE_LABEL} in metadata/annotations.yaml");
+    Err(CliError::input("the bundle does not name its package").at(place).hint(hint))
 }
 
 /// Reads the bundle in a directory or an image.
