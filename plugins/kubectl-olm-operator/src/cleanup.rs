@@ -33,7 +33,8 @@ pub(crate) struct Arguments {
     /// Remove them even if other operators require them
     #[arg(long)]
     force: bool,
-    /// How long to wait for custom resources (30s, 5m) [default: as long as the operator runs, otherwise one minute]
+    /// How long to wait for custom resources and for definitions (30s, 5m) [default: for custom resources as long as the
+    /// operator runs, otherwise one minute; for definitions five minutes]
     #[arg(long, value_name = "DURATION", value_parser = flags::duration)]
     timeout: Option<Duration>,
     /// The namespace of the operators

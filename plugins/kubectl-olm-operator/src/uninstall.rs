@@ -34,14 +34,16 @@ pub(crate) struct Arguments {
     /// Delete its custom resources in the namespaces that it watches
     #[arg(long)]
     delete_operands: bool,
-    /// Directory for a backup of all deleted custom resources and definitions; kubectl apply -R -f DIR restores them. It
-    /// must not exist, be empty, or be that of an interrupted removal of the same operator
+    /// Directory for a backup of all deleted custom resources and definitions. To restore them, apply the files in
+    /// 0-customresourcedefinitions, wait until these are Established, and run kubectl apply -R -f DIR. The directory must
+    /// not exist, be empty, or be that of an interrupted removal of the same operator
     #[arg(long, value_name = "DIR")]
     backup: Option<PathBuf>,
     /// Uninstall it even if other operators require it
     #[arg(long)]
     force: bool,
-    /// How long to wait for custom resources (30s, 5m) [default: as long as the operator runs, otherwise one minute]
+    /// How long to wait for custom resources and for definitions (30s, 5m) [default: for custom resources as long as the
+    /// operator runs, otherwise one minute; for definitions five minutes]
     #[arg(long, value_name = "DURATION", value_parser = flags::duration)]
     timeout: Option<Duration>,
     /// The namespace of the operator

@@ -1,8 +1,11 @@
 //! Findings about user input: place, problem, and hint.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::Serialize;
+
+use crate::visible::one_line;
 
 /// Severity of a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -86,12 +89,20 @@ impl Finding {
     }
 }
 
+impl Finding {
+    /// Returns file, subject and message, each as one line: names of objects can contain line breaks.
+    pub fn texts(&self) -> [Cow<'_, str>; 3] {
+        [&self.file, &self.subject, &self.message].map(|text| one_line(text))
+    }
+}
+
 impl fmt::Display for Finding {
     /// Formats `file:line: subject: message`, and the hint on a line of its own.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, line, severity: _, code: _, subject, message, hint } = self;
+        let Self { line, severity: _, code: _, hint, .. } = self;
+        let [file, subject, message] = self.texts();
         if !file.is_empty() {
-            f.write_str(file)?;
+            f.write_str(&file)?;
             if *line > 0 {
                 write!(f, ":{line}")?;
             }
@@ -100,7 +111,7 @@ impl fmt::Display for Finding {
         if !subject.is_empty() {
             write!(f, "{subject}: ")?;
         }
-        f.write_str(message)?;
+        f.write_str(&message)?;
         if !hint.is_empty() {
             write!(f, "\nhint: {hint}")?;
         }
@@ -109,3 +120,16 @@ impl fmt::Display for Finding {
 }
 
 impl std::error::Error for Finding {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_objects_do_not_begin_lines() {
+        let finding = Finding::new("refused", "no\n::error::forged").hint("correct it");
+        let finding = Finding { subject: "ConfigMap/a\nb".to_owned(), ..finding.at("a\u{1b}.yaml", 2) };
+        let shown = "a\\u{1b}.yaml:2: ConfigMap/a\\u{a}b: no\\u{a}::error::forged\nhint: correct it";
+        assert_eq!(finding.to_string(), shown);
+    }
+}

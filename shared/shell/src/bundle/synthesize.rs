@@ -14,7 +14,6 @@ use olm_core::bundle::synthesis::{
 use olm_core::finding::{Finding, Severity};
 use olm_core::validate;
 use olm_core::version::Version;
-use olm_core::visible;
 use serde_json::{Map, Value, json};
 
 use super::carried::Carried;
@@ -70,9 +69,9 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
             findings.push(Finding::new("no-manifests", "the input contains no Kubernetes objects"));
         }
     }
-    for finding in findings.iter().map(one_line) {
+    for finding in &findings {
         match finding.severity {
-            Severity::Error => printer.error(&(&finding).into()),
+            Severity::Error => printer.error(&finding.into()),
             _ => printer.warn(finding),
         }
     }
@@ -113,17 +112,6 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     Ok(if has_errors { Outcome::Negative } else { Outcome::Done })
 }
 
-/// Returns the finding with texts of one line: names of objects can contain line breaks.
-fn one_line(finding: &Finding) -> Finding {
-    let one_line = |text: &str| visible::one_line(text).into_owned();
-    Finding {
-        file: one_line(&finding.file),
-        subject: one_line(&finding.subject),
-        message: one_line(&finding.message),
-        ..finding.clone()
-    }
-}
-
 /// Warns about what OLM or the API server would reject when the bundle is installed.
 fn warn_of_refusals(files: &Files, options: &Options, printer: &mut Printer) {
     if options.target == Target::PackageManifests {
@@ -138,7 +126,7 @@ fn warn_of_refusals(files: &Files, options: &Options, printer: &mut Printer) {
         let is_of_olm =
             validate::rule(finding.code).is_some_and(|rule| rule.validators.contains(&validate::Validator::Olm));
         if is_of_olm && finding.severity != Severity::Info {
-            printer.warn(one_line(&finding.warning()));
+            printer.warn(finding.warning());
         }
     }
 }

@@ -56,10 +56,11 @@ pub(crate) fn terminating(namespace: &str) -> String {
 impl From<&Finding> for CliError {
     /// Converts a finding about a file to an error at its place.
     fn from(finding: &Finding) -> Self {
-        let about = if finding.subject.is_empty() { String::new() } else { format!("{}: ", finding.subject) };
-        let error = Self::input(format!("{about}{}", finding.message));
+        let [file, subject, message] = finding.texts();
+        let about = if subject.is_empty() { String::new() } else { format!("{subject}: ") };
+        let error = Self::input(format!("{about}{message}"));
         let error = if finding.hint.is_empty() { error } else { error.hint(finding.hint.clone()) };
-        match (finding.file.as_str(), finding.line) {
+        match (&*file, finding.line) {
             ("", _) => error,
             (file, 0) => error.at(file),
             (file, line) => error.at(format_args!("{file}:{line}")),

@@ -94,7 +94,7 @@ impl ReadFailure {
     }
 
     /// Returns whether objects of the kind are unknown because of it: a list that was refused, or a single object.
-    pub(super) fn hides(&self, kind: &Kind) -> bool {
+    pub(crate) fn hides(&self, kind: &Kind) -> bool {
         let Gvk { group, kind: name, .. } = kind.gvk();
         match self.verb {
             "list" => self.resource == kind.resource(),

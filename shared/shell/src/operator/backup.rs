@@ -15,7 +15,8 @@ use crate::cli::{CliError, ErrorKind};
 /// extension.
 const MARKER: &str = "kubectl-olm-backup";
 
-/// Writes the objects, and the definitions that are deleted, so that `kubectl apply -R -f DIR` restores them. Continues the
+/// Writes the objects, and the definitions that are deleted, so that `kubectl apply -R -f DIR` restores them once the definitions
+/// are served, which have to be applied first: kubectl does not wait for that. Continues the
 /// backup of an interrupted removal of the same operator (`NAMESPACE/NAME`). Returns the number of files of these objects.
 ///
 /// # Errors

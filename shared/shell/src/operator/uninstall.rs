@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use olm_core::api::kinds;
+use olm_core::api::kinds::{self, Kind};
 use olm_core::api::object::ObjectRef;
 use olm_core::listing::listed;
 use olm_core::membership;
@@ -38,6 +38,9 @@ use crate::cli::prompt::confirm;
 use crate::cli::table::Table;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::observe::{ClusterState, ReadFailure};
+
+/// The kinds that state which permissions belong to manifests, and whether these exist.
+const PERMISSION_SOURCES: [&Kind; 3] = [&kinds::INSTALL_PLAN, &kinds::CLUSTER_ROLE, &kinds::CLUSTER_ROLE_BINDING];
 
 /// What to remove, and how.
 #[derive(Clone, Debug)]
@@ -98,6 +101,11 @@ pub(super) async fn remove(
     }
     if let Some(unread) = unread {
         printer.warn(format_args!("{unread}; operators of other namespaces may need what this one provides"));
+    }
+    let states_permissions = |failure: &&ReadFailure| PERMISSION_SOURCES.iter().any(|kind| failure.hides(kind));
+    for failure in state.read_failures.iter().filter(states_permissions) {
+        printer
+            .warn(format_args!("{failure}; ClusterRoles and ClusterRoleBindings of the bundle's manifests may remain"));
     }
     let Some(api) = state.api().cloned() else { return Ok(None) };
     let crd_of = |name: &str| world.json(&kind::CUSTOM_RESOURCE_DEFINITION, "", name).cloned();
