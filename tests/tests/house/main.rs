@@ -14,10 +14,12 @@ use std::path::Path;
 use std::process::Command;
 
 use olm_core::api::crd::generate::generate;
+use olm_core::packages;
 use olm_tests::house::sources::{self, Source};
 use olm_tests::house::{
     Finding, citations, descriptions, generated, krew, layers, manifests, purity, vocabulary, words, workflows,
 };
+use serde_json::json;
 
 #[track_caller]
 fn holds(findings: &[Finding]) {
@@ -117,6 +119,9 @@ fn workflows_are_valid_and_call_existing_files() {
 #[test]
 fn fields_of_olms_kinds_are_described() {
     holds(&descriptions::poor(Path::new("shared/core/src/api/crd/crds.json"), &generate()));
+    let version = json!({ "name": packages::VERSION, "schema": { "openAPIV3Schema": packages::schema::generate() } });
+    let package_manifest = json!({ "spec": { "names": { "kind": packages::KIND }, "versions": [version] } });
+    holds(&descriptions::poor(Path::new("shared/core/src/packages/serve/schema.json"), &[package_manifest]));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! The schemas that olm-core embeds: OLM's CustomResourceDefinitions, from its own types, and the types of Kubernetes' kinds
-//! that its simulated API server knows, from k8s-openapi.
+//! that its simulated API server knows, from k8s-openapi. Also that of PackageManifests.
 
 use std::path::PathBuf;
 
@@ -10,6 +10,7 @@ use k8s_openapi::api::{
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
 use olm_core::api::crd::generate::generate;
+use olm_core::packages::schema;
 use olm_tests::house::generated::Generated;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value};
@@ -21,6 +22,7 @@ pub(crate) fn files() -> Vec<Generated> {
     // One line each: they are embedded as they are, and indentation would be most of their size.
     vec![
         file("shared/core/src/api/crd/crds.json", format!("[\n{}\n]\n", crds.join(",\n"))),
+        file("shared/core/src/packages/serve/schema.json", format!("{}\n", schema::generate())),
         file("shared/core/src/sim/kubernetes.json", format!("{{\n{}\n}}\n", types.join(",\n"))),
     ]
 }

@@ -2,19 +2,23 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::forms::{ApiServices, Crds, NativeApi, Spec};
 use super::{KIND, api_version};
+use crate::api::crd::types::cluster_service_version::InstallMode;
 
-/// A package of a catalog.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// A package of a catalog, with its channels and versions. It is read-only: it changes with its catalog.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct PackageManifest {
-    /// Name, namespace and labels.
+    /// The name of the package, its namespace, and labels to select packages by.
     pub metadata: Metadata,
-    /// Always empty.
+    /// Always empty: a package has no desired state.
+    #[schemars(with = "Spec")]
     pub spec: Map<String, Value>,
-    /// The package.
+    /// The package, its channels and its versions, as the catalog states them.
     pub status: Status,
 }
 
@@ -34,51 +38,52 @@ impl PackageManifest {
     }
 }
 
-/// `metadata`
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// The name of the package, its namespace, and labels to select packages by.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
-    /// When the CatalogSource was created.
+    /// The time at which the CatalogSource was created.
     #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(extend("format" = "date-time"))]
     pub creation_timestamp: String,
     /// The labels of the CatalogSource and of the ClusterServiceVersion, with the catalog, the provider and the platforms.
     pub labels: BTreeMap<String, String>,
-    /// The package.
+    /// The name of the package. Packages of several catalogs can have the same name.
     pub name: String,
-    /// The namespace of the CatalogSource.
+    /// The namespace of the request, or the namespace of the CatalogSource in a list of all namespaces.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
 }
 
-/// `status`
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// The package, its channels and its versions, as the catalog states them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
-    /// Name of the CatalogSource.
+    /// The name of the CatalogSource that contains the package: spec.source of a Subscription.
     pub catalog_source: String,
-    /// Name of the CatalogSource for users.
+    /// The name of the catalog for users, from its CatalogSource.
     pub catalog_source_display_name: String,
-    /// Publisher of the CatalogSource.
+    /// The publisher of the catalog, from its CatalogSource.
     pub catalog_source_publisher: String,
-    /// Namespace of the CatalogSource.
+    /// The namespace of the CatalogSource: spec.sourceNamespace of a Subscription.
     pub catalog_source_namespace: String,
-    /// Provider of the default channel's ClusterServiceVersion.
+    /// The provider of the operator, from the head of the default channel.
     pub provider: AppLink,
-    /// The package.
+    /// The name of the package: spec.name of a Subscription.
     pub package_name: String,
-    /// Deprecation of the package.
+    /// The deprecation of the whole package, if it is deprecated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecation: Option<Deprecation>,
-    /// The channels, by name.
+    /// The channels of the package, sorted by name.
     pub channels: Vec<Channel>,
-    /// The channel of Subscriptions that name none.
+    /// The channel of Subscriptions that do not name one.
     pub default_channel: String,
 }
 
-/// A deprecation.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+/// The deprecation of a package, a channel or a version.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Deprecation {
-    /// What to do instead.
+    /// What the publisher recommends to use instead.
     pub message: String,
 }
 
@@ -89,104 +94,108 @@ impl Deprecation {
     }
 }
 
-/// A link with a name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+/// The address of a web page, with a name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct AppLink {
-    /// Name.
+    /// The name of the provider or page.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Address.
+    /// The address of the web page.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub url: String,
 }
 
-/// A maintainer.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+/// A maintainer of the operator.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Maintainer {
-    /// Name.
+    /// The name of the maintainer.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Address.
+    /// The e-mail address of the maintainer.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub email: String,
 }
 
-/// A channel of a package.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// A channel: a series of versions that a Subscription follows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Channel {
-    /// Name.
+    /// The name of the channel: spec.channel of a Subscription.
     pub name: String,
-    /// Name of the channel head.
+    /// The name of the ClusterServiceVersion at the head of the channel, which a new Subscription installs.
     #[serde(rename = "currentCSV")]
     pub current_csv: String,
-    /// Description of the channel head.
+    /// The description of the version at the head of the channel.
     #[serde(rename = "currentCSVDesc")]
     pub current_csv_desc: Description,
-    /// Deprecation of the channel.
+    /// The deprecation of the channel, if it is deprecated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecation: Option<Deprecation>,
-    /// The versions, newest first.
+    /// The versions in the channel, newest first.
     pub entries: Vec<CatalogEntry>,
 }
 
-/// A version in a channel.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+/// A version of the operator in a channel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CatalogEntry {
-    /// Name of the bundle.
+    /// The name of the ClusterServiceVersion: spec.startingCSV of a Subscription.
     pub name: String,
-    /// Version.
+    /// The version of the operator, such as 1.2.3.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub version: String,
-    /// Deprecation of the version.
+    /// The deprecation of the version, if it is deprecated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecation: Option<Deprecation>,
 }
 
-/// The fields of a ClusterServiceVersion that describe its operator, without the icon.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// The fields of a ClusterServiceVersion that describe its operator, without the icon, which the subresource icon returns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Description {
-    /// Name for users.
+    /// The name of the operator for users.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub display_name: String,
-    /// Version.
+    /// The version of the operator, such as 1.2.3.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub version: String,
-    /// Provider.
+    /// The company or project that provides the operator.
     pub provider: AppLink,
-    /// Annotations.
+    /// The annotations of the ClusterServiceVersion, such as capabilities and categories.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// Keywords.
+    /// The keywords to search for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keywords: Vec<String>,
-    /// Links.
+    /// The web pages about the operator.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<AppLink>,
-    /// Maintainers.
+    /// The maintainers of the operator.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub maintainers: Vec<Maintainer>,
-    /// Maturity.
+    /// The maturity of this version, such as alpha or stable.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub maturity: String,
-    /// Description, in Markdown.
+    /// The description of the operator, in Markdown.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Supported sets of namespaces.
+    /// The sets of namespaces that the operator can watch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<InstallMode>")]
     pub install_modes: Vec<Value>,
-    /// `{owned, required}`: `{name, version, kind, displayName, description}`.
+    /// The custom resource definitions that the operator provides and needs.
+    #[schemars(with = "Crds")]
     pub customresourcedefinitions: Value,
-    /// `{owned, required}`: `{name, group, version, kind, displayName, description}`.
+    /// The aggregated APIs that the operator provides and needs.
+    #[schemars(with = "ApiServices")]
     pub apiservicedefinitions: Value,
-    /// Kinds that the cluster must serve.
+    /// The kinds that the cluster must serve before the operator is installed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<NativeApi>")]
     pub native_apis: Vec<Value>,
-    /// Oldest supported version of Kubernetes.
+    /// The oldest version of Kubernetes that the operator supports.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub min_kube_version: String,
-    /// Images of the operator and those that it declares to use, sorted.
+    /// The images of the operator and those that it declares to use, sorted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub related_images: Vec<String>,
 }

@@ -4,6 +4,7 @@
 //! ```text
 //!   World --catalogs--> Catalog { info, snapshot } --convert--> PackageManifest
 //!                                                  --icon-----> the icon of a package, which manifests leave out
+//!                   --schema-> the description of its fields
 //!   PackageManifest --serve--> the responses of the aggregated API
 //! ```
 //!
@@ -11,7 +12,9 @@
 //! because it is missing or invalid, is taken from the catalog's index.
 
 mod convert;
+pub mod forms;
 mod manifest;
+pub mod schema;
 pub mod serve;
 #[cfg(test)]
 mod tests;
@@ -38,6 +41,8 @@ pub const VERSION: &str = "v1";
 pub const KIND: &str = "PackageManifest";
 /// The plural, as in URLs.
 pub const PLURAL: &str = "packagemanifests";
+/// The singular, as kubectl accepts it.
+pub const SINGULAR: &str = "packagemanifest";
 
 /// Returns the `apiVersion` of PackageManifests.
 pub fn api_version() -> String {

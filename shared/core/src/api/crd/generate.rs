@@ -203,12 +203,21 @@ impl Version {
 
 /// Returns the structural schema of a type, with the fields of every object.
 fn schema<T: JsonSchema>() -> Value {
-    let generator = SchemaSettings::openapi3().with(|s| s.inline_subschemas = true).into_generator();
-    let mut schema = structural(generator.into_root_schema_for::<T>().to_value());
+    let mut schema = of_settings::<T>(SchemaSettings::openapi3());
     for (name, type_) in [("apiVersion", "string"), ("kind", "string"), ("metadata", "object")] {
         schema["properties"][name] = json!({"type": type_});
     }
     schema
+}
+
+/// Returns the structural schema of a type as it is written: fields that are always written are required.
+pub(crate) fn serialized<T: JsonSchema>() -> Value {
+    of_settings::<T>(SchemaSettings::openapi3().for_serialize())
+}
+
+fn of_settings<T: JsonSchema>(settings: SchemaSettings) -> Value {
+    let generator = settings.with(|s| s.inline_subschemas = true).into_generator();
+    structural(generator.into_root_schema_for::<T>().to_value())
 }
 
 /// Converts a schema to a structural one.

@@ -1,4 +1,4 @@
-//! Discovery, objects, lists, tables and icons.
+//! The responses: discovery, OpenAPI documents, objects, lists, tables and icons.
 
 use std::sync::Arc;
 
@@ -7,12 +7,15 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::discovery::{Groups, group, resources};
 use super::form::{META, object, status_json, table};
-use super::request::{Form, Query, Target, bad};
+use super::openapi;
+use super::request::{Form, Query, Target, bad, hash};
+use super::response::{Response, etag};
 use super::store::{Item, Store, expired};
 use super::watch::Watch;
 use crate::api::status::Status;
-use crate::packages::{GROUP, Icon, KIND, PLURAL, VERSION, api_version};
+use crate::packages::{KIND, api_version};
 
 /// What a request gets.
 #[derive(Debug)]
@@ -24,71 +27,6 @@ pub enum Reply {
     /// The icon of a package, which has to be read from its catalog: [`Response::icon`].
     Icon(Arc<Item>),
 }
-
-/// A response.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Response {
-    /// HTTP status code.
-    pub code: u16,
-    /// Headers.
-    pub headers: Vec<(&'static str, String)>,
-    /// The parts of the body.
-    pub body: Vec<Arc<[u8]>>,
-}
-
-const JSON: &str = "application/json";
-
-impl Response {
-    fn text(text: &str) -> Self {
-        Self { code: 200, headers: vec![("content-type", "text/plain".to_owned())], body: vec![text.as_bytes().into()] }
-    }
-
-    fn json(code: u16, body: &Value) -> Self {
-        Self::of_parts(code, vec![body.to_string().into_bytes().into()])
-    }
-
-    fn of_parts(code: u16, body: Vec<Arc<[u8]>>) -> Self {
-        let headers = vec![("content-type", JSON.to_owned()), ("cache-control", "no-cache, private".to_owned())];
-        Self { code, headers, body }
-    }
-
-    /// Returns the response with an icon; with a generic image if the package has none. The catalog decides the content, so that
-    /// browsers are instructed not to execute it.
-    pub fn icon(icon: Option<Icon>, if_none_match: &str) -> Self {
-        let icon = icon.unwrap_or_else(|| Icon {
-            media_type: "image/svg+xml".to_owned(),
-            data: GENERIC_ICON.as_bytes().to_vec(),
-            etag: "\"generic\"".to_owned(),
-        });
-        let is_image = |text: &str| {
-            let is_part = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-            text.strip_prefix("image/").is_some_and(|kind| !kind.is_empty() && kind.chars().all(is_part))
-        };
-        let media_type =
-            if is_image(&icon.media_type) { icon.media_type } else { "application/octet-stream".to_owned() };
-        // Names of channels may contain characters that a header may not.
-        let etag: String = icon.etag.chars().filter(char::is_ascii_graphic).collect();
-        let tags = if_none_match.split(',').map(|tag| tag.trim().trim_start_matches("W/"));
-        let is_known = tags.into_iter().any(|tag| tag == etag || tag == "*");
-        let headers = vec![
-            ("etag", etag),
-            ("cache-control", "no-cache, private".to_owned()),
-            ("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox".to_owned()),
-            ("x-content-type-options", "nosniff".to_owned()),
-        ];
-        if is_known {
-            return Self { code: 304, headers, body: Vec::new() };
-        }
-        let headers = [vec![("content-type", media_type)], headers].concat();
-        Self { code: 200, headers, body: vec![icon.data.into()] }
-    }
-}
-
-/// The icon of packages without one: a box.
-const GENERIC_ICON: &str = concat!(
-    r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="#6a6e73" stroke-width="1.5">"##,
-    r#"<path d="M3 8l9-5 9 5v8l-9 5-9-5z"/><path d="M3 8l9 5 9-5M12 13v8"/></svg>"#,
-);
 
 /// Returns the response of a refusal.
 pub fn error(status: &Status) -> Response {
@@ -123,8 +61,13 @@ pub fn reply(
         Target::Health => Ok(Reply::Response(Response::text("ok"))),
         Target::Unknown => Err(not_served()),
         Target::Groups => {
+            let (groups, media_type) = Groups::from_accept(accept)?.document();
+            let body = groups.to_string().into_bytes();
+            Ok(Reply::Response(Response::document(media_type, etag(&body), body.into())))
+        }
+        Target::OpenApi(version) => {
             Form::from_accept(accept)?;
-            document(json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": [group()] }))
+            Ok(Reply::Response(openapi::response(*version, &hash(query)?)))
         }
         Target::Group => {
             Form::from_accept(accept)?;
@@ -159,22 +102,6 @@ pub fn reply(
 
 fn not_served() -> Status {
     Status::new(404, "NotFound", "the server could not find the requested resource")
-}
-
-fn group() -> Value {
-    let version = json!({ "groupVersion": api_version(), "version": VERSION });
-    json!({ "name": GROUP, "versions": [version], "preferredVersion": version })
-}
-
-fn resources() -> Value {
-    json!({
-        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version(),
-        "resources": [
-            { "name": PLURAL, "singularName": "packagemanifest", "namespaced": true, "kind": KIND,
-              "verbs": ["get", "list", "watch"] },
-            { "name": format!("{PLURAL}/icon"), "singularName": "", "namespaced": true, "kind": KIND, "verbs": ["get"] },
-        ],
-    })
 }
 
 /// Returns one object.

@@ -29,8 +29,21 @@ pub enum Target {
         /// The subresource; empty: the object itself.
         subresource: String,
     },
+    /// `/openapi/v2`, `/openapi/v3` and below.
+    OpenApi(OpenApi),
     /// Anything else.
     Unknown,
+}
+
+/// A document that describes the API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenApi {
+    /// `/openapi/v2`
+    V2,
+    /// `/openapi/v3`, which lists groups and versions.
+    V3,
+    /// `/openapi/v3/apis/packages.operators.coreos.com/v1`
+    V3OfGroup,
 }
 
 impl Target {
@@ -46,6 +59,9 @@ impl Target {
         };
         match parts[..] {
             ["healthz" | "livez" | "readyz"] => Self::Health,
+            ["openapi", "v2"] => Self::OpenApi(OpenApi::V2),
+            ["openapi", "v3"] => Self::OpenApi(OpenApi::V3),
+            ["openapi", "v3", "apis", GROUP, VERSION] => Self::OpenApi(OpenApi::V3OfGroup),
             ["apis"] => Self::Groups,
             ["apis", GROUP] => Self::Group,
             ["apis", GROUP, VERSION] => Self::Resources,
@@ -85,27 +101,40 @@ impl Form {
     /// # Errors
     /// None is served: 406.
     pub fn from_accept(accept: &str) -> Result<Self, Status> {
-        if accept.trim().is_empty() {
-            return Ok(Self::Object);
-        }
-        let of_range = |range: &str| {
-            let mut parts = range.split(';').map(str::trim);
-            let media = parts.next().unwrap_or_default();
-            if !matches!(media, "application/json" | "application/*" | "*/*") {
-                return None;
-            }
-            match parts.filter_map(|part| part.split_once('=')).find(|(key, _)| *key == "as") {
-                None => Some(Self::Object),
-                Some((_, "Table")) => Some(Self::Table),
-                Some((_, "PartialObjectMetadata" | "PartialObjectMetadataList")) => Some(Self::Metadata),
-                Some(_) => None,
-            }
-        };
-        accept.split(',').find_map(of_range).ok_or_else(|| {
-            let message = "only the following media types are accepted: application/json, also as a Table or PartialObjectMetadata";
-            Status::new(406, "NotAcceptable", message)
+        accepted(accept, |range| match range.get("as") {
+            None => Some(Self::Object),
+            Some("Table") => Some(Self::Table),
+            Some("PartialObjectMetadata" | "PartialObjectMetadataList") => Some(Self::Metadata),
+            Some(_) => None,
         })
     }
+}
+
+/// The parameters of a media range: `as=Table;v=v1`.
+pub(super) struct Parameters<'a>(&'a str);
+
+impl<'a> Parameters<'a> {
+    pub(super) fn get(&self, name: &str) -> Option<&'a str> {
+        let mut parameters = self.0.split(';').filter_map(|part| part.trim().split_once('='));
+        parameters.find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+}
+
+/// Returns the form of the first range of an `Accept` header that includes JSON and has one. Without ranges all are accepted.
+///
+/// # Errors
+/// None is served: 406.
+pub(super) fn accepted<T>(accept: &str, form: impl Fn(Parameters<'_>) -> Option<T>) -> Result<T, Status> {
+    let accept = if accept.trim().is_empty() { "*/*" } else { accept };
+    let of_range = |range| {
+        let (media, parameters) = str::split_once(range, ';').unwrap_or((range, ""));
+        let is_json = matches!(media.trim(), "application/json" | "application/*" | "*/*");
+        is_json.then(|| form(Parameters(parameters))).flatten()
+    };
+    accept.split(',').find_map(of_range).ok_or_else(|| {
+        let message = "only the following media types are accepted: application/json, objects also as a Table or PartialObjectMetadata";
+        Status::new(406, "NotAcceptable", message)
+    })
 }
 
 /// Which objects the rows of a Table contain.
@@ -140,6 +169,11 @@ pub struct Query {
     pub seconds: u64,
     /// Which objects the rows of a Table contain.
     pub included: Included,
+}
+
+/// Returns the `hash` of a document's URL; empty: none.
+pub(super) fn hash(query: &str) -> Result<String, Status> {
+    Ok(parameters(query)?.remove("hash").unwrap_or_default())
 }
 
 impl Query {

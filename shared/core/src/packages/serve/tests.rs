@@ -57,10 +57,18 @@ fn text(parts: &[Arc<[u8]>]) -> String {
 }
 
 fn body(store: &Store, url: &str, accept: &str) -> Value {
+    serde_json::from_str(&text(&response(store, url, accept).body)).unwrap()
+}
+
+fn response(store: &Store, url: &str, accept: &str) -> Response {
     match get(store, url, accept).unwrap() {
-        Reply::Response(response) => serde_json::from_str(&text(&response.body)).unwrap(),
+        Reply::Response(response) => response,
         other => panic!("{other:?}"),
     }
+}
+
+fn header(response: &Response, name: &str) -> Option<String> {
+    response.headers.iter().find(|(header, _)| *header == name).map(|(_, value)| value.clone())
 }
 
 fn refused(store: &Store, url: &str, accept: &str) -> (u16, String) {
@@ -95,7 +103,8 @@ fn discovery_describes_the_resource() {
     assert_eq!(listed, expected.iter().map(|(name, verbs)| (name, verbs)).collect::<Vec<_>>());
     for missing in [
         "/",
-        "/openapi/v2",
+        "/openapi",
+        "/openapi/v3/apis/apps/v1",
         "/apis/other",
         &format!("{BASE}/packages"),
         &format!("{BASE}/namespaces//packagemanifests"),
@@ -103,10 +112,90 @@ fn discovery_describes_the_resource() {
     ] {
         assert_eq!(refused(&store, missing, "").0, 404, "{missing}");
     }
-    // The API server continues with the other form.
-    let aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-    assert_eq!(refused(&store, "/apis", aggregated).0, 406);
+    // The API server reads all in one document, and again only if it has changed.
+    let accept = |version| format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList");
+    for (accepted, version) in [
+        (format!("{},{}", accept("v2"), accept("v2beta1")), "v2"),
+        (accept("v2beta1"), "v2beta1"),
+        (format!("application/vnd.kubernetes.protobuf,{},application/json", accept("v2")), "v2"),
+    ] {
+        let aggregated = response(&store, "/apis", &accepted);
+        assert_eq!(header(&aggregated, "content-type").unwrap(), accept(version));
+        let json: Value = serde_json::from_str(&text(&aggregated.body)).unwrap();
+        assert_eq!(json["apiVersion"], format!("apidiscovery.k8s.io/{version}"));
+        let found = &json["items"][0]["versions"][0]["resources"][0];
+        assert_eq!((&found["resource"], &found["scope"]), (&json!("packagemanifests"), &json!("Namespaced")));
+        assert_eq!(
+            found["responseKind"],
+            json!({ "group": "packages.operators.coreos.com", "version": "v1", "kind": "PackageManifest" })
+        );
+        assert_eq!(found["subresources"][0]["subresource"], "icon");
+        let etag = header(&aggregated, "etag").unwrap();
+        assert_eq!(aggregated.clone().unless_known("\"other\"").code, 200);
+        let known = aggregated.unless_known(&etag);
+        assert_eq!((known.code, known.body.len(), header(&known, "etag")), (304, 0, Some(etag)));
+    }
+    assert_eq!(refused(&store, "/apis", &accept("v3")).0, 406);
     assert!(matches!(get(&store, "/readyz", "").unwrap(), Reply::Response(Response { code: 200, .. })));
+}
+
+/// Returns all `$ref` of a document, and the schemas that it defines.
+fn references(json: &Value) -> Vec<&str> {
+    match json {
+        Value::Object(map) => {
+            let own = map.get("$ref").and_then(Value::as_str);
+            own.into_iter().chain(map.values().flat_map(references)).collect()
+        }
+        Value::Array(items) => items.iter().flat_map(references).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn both_versions_of_openapi_describe_the_resource() {
+    let store = Store::new("olm", 1);
+    let kind = |kind: &str| json!({ "group": "packages.operators.coreos.com", "version": "v1", "kind": kind });
+    let root = body(&store, "/openapi/v3", "application/json");
+    let url = root["paths"]["apis/packages.operators.coreos.com/v1"]["serverRelativeURL"].as_str().unwrap();
+    let document = response(&store, url, "application/json");
+    assert_eq!(header(&document, "cache-control").unwrap(), "public, max-age=31536000, immutable");
+    let (path, hash) = url.split_once("?hash=").unwrap();
+    assert_eq!(path, "/openapi/v3/apis/packages.operators.coreos.com/v1");
+    assert_eq!(header(&document, "etag").unwrap(), format!("\"{hash}\""));
+    let outdated = response(&store, &format!("{path}?hash=AB"), "");
+    assert_eq!(
+        (header(&outdated, "cache-control").unwrap().as_str(), &outdated.body),
+        ("no-cache, private", &document.body)
+    );
+
+    for (url, schemas) in [("/openapi/v2", "/definitions"), (path, "/components/schemas")] {
+        let json = body(&store, url, "application/json");
+        let schemas = json.pointer(schemas).unwrap();
+        let found = &schemas["com.coreos.operators.packages.v1.PackageManifest"];
+        assert_eq!(found["x-kubernetes-group-version-kind"], json!([kind("PackageManifest")]));
+        let fields = [
+            "/metadata/properties/labels",
+            "/status/properties/channels/items/properties/currentCSVDesc/properties/installModes",
+        ];
+        for field in fields {
+            let field = found.pointer(&format!("/properties{field}")).unwrap();
+            assert!(field["type"].is_string() && field["description"].is_string(), "{field}");
+        }
+        let references = references(&json);
+        assert_eq!(references.len(), 4, "{references:?}");
+        for reference in references {
+            assert!(json.pointer(reference.trim_start_matches('#')).is_some(), "{reference}");
+        }
+        // Each path is one that is served.
+        for path in json["paths"].as_object().unwrap().keys() {
+            let path = path.replace("{namespace}", "a").replace("{name}", "b");
+            assert!(matches!(Target::from_path(&path), Target::Objects { .. }), "{path}");
+        }
+    }
+    assert_eq!(refused(&store, path, "application/com.github.proto-openapi.spec.v3.v1.0+protobuf").0, 406);
+    // Users need the same permission as for the documents of the API server.
+    let needed = Attributes::from_request("GET", path, &Target::from_path(path), "");
+    assert_eq!(needed, Some(Attributes::Path { path: path.to_owned(), verb: "get".to_owned() }));
 }
 
 #[test]
@@ -353,21 +442,18 @@ fn an_icon_cannot_execute_anything() {
         let etag = "\"rose.stable\r\nx: y.rose.v1\"".to_owned();
         Some(Icon { media_type: media_type.to_owned(), data: b"<svg/>".to_vec(), etag })
     };
-    let header = |response: &Response, name: &str| {
-        response.headers.iter().find(|(header, _)| *header == name).map(|(_, value)| value.clone())
-    };
-    let response = Response::icon(icon("image/svg+xml"), "");
+    let response = Response::icon(icon("image/svg+xml"));
     assert_eq!((response.code, text(&response.body).as_str()), (200, "<svg/>"));
     assert_eq!(header(&response, "content-type").unwrap(), "image/svg+xml");
     assert_eq!(header(&response, "etag").unwrap(), "\"rose.stablex:y.rose.v1\"");
     assert!(header(&response, "content-security-policy").unwrap().contains("sandbox"));
     for hostile in ["text/html", "", "image/png\r\nx: y", "image/", "IMAGE/png"] {
-        let media_type = header(&Response::icon(icon(hostile), ""), "content-type").unwrap();
+        let media_type = header(&Response::icon(icon(hostile)), "content-type").unwrap();
         assert_eq!(media_type, "application/octet-stream", "{hostile}");
     }
-    let known = Response::icon(icon("image/png"), "\"a\", W/\"rose.stablex:y.rose.v1\"");
+    let known = Response::icon(icon("image/png")).unless_known("\"a\", W/\"rose.stablex:y.rose.v1\"");
     assert_eq!((known.code, known.body.len()), (304, 0));
-    assert!(text(&Response::icon(None, "").body).starts_with("<svg"));
+    assert!(text(&Response::icon(None).body).starts_with("<svg"));
     let store = store();
     assert!(matches!(
         get(&store, &format!("{BASE}/namespaces/a/packagemanifests/rose/icon"), "image/*").unwrap(),

@@ -148,13 +148,11 @@ async fn attempt(
     if let Some(attributes) = Attributes::from_request(method, path, &target, query) {
         shared.access.require(user, attributes).await?;
     }
+    let known = text(&request.headers, &header::IF_NONE_MATCH);
     let store = shared.store.borrow().clone();
     match reply(&store, method, &target, query, text(&request.headers, &header::ACCEPT), Timestamp::now())? {
-        Reply::Response(answer) => Ok(body(answer, Some(slot))),
-        Reply::Icon(item) => {
-            let answer = icon(shared, item, text(&request.headers, &header::IF_NONE_MATCH)).await?;
-            Ok(body(answer, Some(slot)))
-        }
+        Reply::Response(answer) => Ok(body(answer.unless_known(known), Some(slot))),
+        Reply::Icon(item) => Ok(body(icon(shared, item).await?.unless_known(known), Some(slot))),
         Reply::Watch(watch) => {
             let slot = shared.watches.clone().try_acquire_owned().map_err(busy)?;
             let end = Instant::now() + Duration::from_secs(watch.seconds());
@@ -171,12 +169,12 @@ fn text<'h>(headers: &'h HeaderMap, name: &header::HeaderName) -> &'h str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-async fn icon(shared: &Shared, item: Arc<Item>, if_none_match: &str) -> Result<Answer, Status> {
+async fn icon(shared: &Shared, item: Arc<Item>) -> Result<Answer, Status> {
     // The semaphore is never closed.
     let _slot = shared.icons.acquire().await;
     let read = spawn_blocking(move || item.icon()).await;
     let internal = |_| Status::new(500, "InternalError", "Internal error occurred: the icon cannot be read");
-    Ok(Answer::icon(read.map_err(internal)?, if_none_match))
+    Ok(Answer::icon(read.map_err(internal)?))
 }
 
 /// Returns the HTTP response. The slot is in use until the body was sent.
