@@ -15,6 +15,7 @@ use crate::distribution::PACKAGES_API;
 use crate::finding::Severity;
 use crate::lint::{Change, Problem};
 use crate::listing::listed;
+use crate::packages::serve::registration;
 use crate::world::{GroupKind, Reader, kind};
 
 pub(super) fn check(context: &Context<'_>, found: &mut Vec<Problem>) {
@@ -78,6 +79,10 @@ fn api_service(context: &Context<'_>, api: &Value) -> Option<Problem> {
         (None, Some(service)) => {
             problem.also([service]).propose("delete it, unless what served it is to be installed again", delete)
         }
+        (None, None) if registration::is_own(api) => problem.propose(
+            "delete it, unless the controllers that served it, kubectl olm run --packages, are to be started again",
+            delete,
+        ),
         (None, None) => {
             let [namespace, name] = ["namespace", "name"].map(|field| object::text(service, &[field]));
             problem.advise(format!("repair the pods of Service {name} in namespace {namespace}"))

@@ -284,6 +284,12 @@ fn fixes_are_safe_only_for_what_has_no_owner() {
         command_of(&of("DR001")),
         "kubectl delete apiservice.apiregistration.k8s.io v1.packages.operators.coreos.com"
     );
+    // The Service of kubectl olm run --packages exists, without pods that could be repaired.
+    let own = of("DR001")
+        .replace("metadata: {name", "metadata: {labels: {kubectl-olm/serves: packages}, name")
+        .replace("reason: ServiceNotFound", "reason: FailedDiscoveryCheck");
+    let own = format!("{own}---\nkind: Service\nmetadata: {{name: packages, namespace: olm}}\n");
+    assert_eq!(command_of(&own), command_of(&of("DR001")));
     assert_eq!(command_of(&of("DR002")), "kubectl olm run --release-finalizers park");
     assert_eq!(
         command_of(&of("DR005")),

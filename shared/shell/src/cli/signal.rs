@@ -1,4 +1,4 @@
-//! Handles SIGINT and SIGTERM in processes that run until they are stopped.
+//! Handles SIGINT, SIGTERM and SIGHUP in processes that run until they are stopped.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,11 +15,11 @@ static CTRL_C: AtomicBool = AtomicBool::new(false);
 pub enum Signal {
     /// Ctrl-C.
     Interrupt,
-    /// SIGTERM.
+    /// SIGTERM, or SIGHUP: the terminal was closed.
     Terminate,
 }
 
-/// Resolves when SIGINT or SIGTERM is received.
+/// Resolves when a signal to stop is received.
 pub async fn stopped() {
     received().await;
 }
@@ -39,10 +39,25 @@ pub async fn received() -> Signal {
                     Signal::Interrupt
                 }
                 _ = terminate.recv() => Signal::Terminate,
+                () = hung_up() => Signal::Terminate,
             }
         }
         // Without handlers the default action of the signal ends the process, which is safe at any time.
         _ => std::future::pending().await,
+    }
+}
+
+/// Resolves when the terminal was closed, unless the process is to survive that (`nohup`), or the system does not report whether it is.
+async fn hung_up() {
+    /// The bit of SIGHUP, the first signal.
+    const HANGUP: u64 = 1;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    if let (Some(0), Ok(mut hangup)) = (ignored.map(|mask| mask & HANGUP), signal(SignalKind::hangup())) {
+        hangup.recv().await;
+    } else {
+        std::future::pending().await
     }
 }
 

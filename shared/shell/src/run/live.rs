@@ -9,7 +9,7 @@ use olm_core::planner::Planner;
 
 use super::audit::AuditEvent;
 use super::log::{Log, NEEDS_TO_READ, Voice};
-use super::packages::{PackagesAddress, Server};
+use super::packages::{self, PackagesAddress, Server};
 use super::report::Report;
 use super::timeline::Timeline;
 use super::{Options, endpoints, guard, report};
@@ -99,6 +99,10 @@ impl<'a> Live<'a> {
             catalogs: packages.as_ref().map(Server::catalogs),
         };
         let permit = lease.as_ref().map_or_else(Permit::always, Lease::permit);
+        let mut cleaning = tokio::task::JoinSet::new();
+        if packages.is_none() && !self.audit && !self.once {
+            cleaning.spawn(packages::clean(api.clone(), permit.clone()));
+        }
         let packages = packages.map(|server| server.start(permit.clone()));
         let mut stopped = None;
         let end = {

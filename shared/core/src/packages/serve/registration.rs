@@ -1,17 +1,23 @@
-//! The objects by which the API server finds the process that serves: an APIService, a Service without selector, and the address behind it.
+//! The objects by which the API server finds the process that serves: an APIService, a Service without selector, and the address behind it; and
+//! the role by which users may read.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use crate::api::conditions::{AVAILABLE, Conditions};
 use crate::api::kinds;
 use crate::api::object::{self, ObjectRef};
-use crate::packages::{GROUP, VERSION};
+use crate::packages::{GROUP, PLURAL, VERSION};
 use crate::plan::Certificate;
 
 /// Name of the Service and of the object with its address.
 pub const SERVICE: &str = "kubectl-olm-packages";
+/// The name of the role for users. OLM's release has the same rules in `aggregate-olm-view`.
+pub const ROLE: &str = "kubectl-olm-packages-view";
+/// The kinds of the objects that lead to a process besides the APIService, and of the role.
+pub const KINDS: [&kinds::Kind; 4] = [&kinds::SERVICE, &kinds::ENDPOINT_SLICE, &kinds::ENDPOINTS, &kinds::CLUSTER_ROLE];
 /// The label of these objects. An APIService without it belongs to another server, such as `packageserver`.
 const LABEL: &str = "kubectl-olm/serves";
 /// The value of the label.
@@ -50,14 +56,42 @@ pub fn is_due(certificate: &Certificate, now: Timestamp) -> bool {
     now < certificate.not_before || certificate.not_after.duration_since(now) < half
 }
 
-/// Returns whether an existing APIService was created by such a process.
-pub fn is_own(api_service: &Value) -> bool {
-    object::label(api_service, LABEL) == Some(PACKAGES)
+/// Returns the selector of the objects that such processes create.
+pub fn selector() -> String {
+    format!("{LABEL}={PACKAGES}")
+}
+
+/// Returns whether an existing object, such as the APIService, was created by such a process.
+pub fn is_own(existing: &Value) -> bool {
+    object::label(existing, LABEL) == Some(PACKAGES)
+}
+
+/// Returns whether an existing APIService was created by such a process, and the API server does not reach any.
+pub fn is_abandoned(api_service: &Value) -> bool {
+    is_own(api_service) && Conditions::new(api_service).find(AVAILABLE).is_some_and(|condition| !condition.is_true())
+}
+
+/// Returns the rules that users need to read PackageManifests.
+pub fn rules() -> Value {
+    json!([{ "apiGroups": [GROUP], "resources": [PLURAL, format!("{PLURAL}/icon")], "verbs": ["get", "list", "watch"] }])
 }
 
 /// Returns whether an APIService leads to the process with this certificate authority, in PEM.
 pub fn leads_to(api_service: &Value, authority: &str) -> bool {
     is_own(api_service) && object::text(api_service, &["spec", "caBundle"]) == STANDARD.encode(authority)
+}
+
+/// Lets the garbage collector delete the objects with the installation, also one whose manifests are deleted by another client than
+/// `kubectl olm uninstall`: the APIService would block the deletion of its namespace. `owner` is an object
+/// of the installation that is not in a namespace.
+pub fn set_owner(objects: &mut [Value], owner: &Value) {
+    let target = ObjectRef::from_object(owner);
+    let reference = json!({
+        "apiVersion": target.gvk.api_version(), "kind": target.gvk.kind, "name": target.name, "uid": object::uid(owner),
+    });
+    for object in objects {
+        object["metadata"]["ownerReferences"] = json!([reference]);
+    }
 }
 
 /// Returns the objects to apply, in order. `ip` and `port` are those of the process, as the API server reaches it.
@@ -99,5 +133,12 @@ pub fn objects(namespace: &str, (ip, port): (&str, u16), authority: &str, server
             "service": { "name": SERVICE, "namespace": namespace, "port": PORT.0 },
         },
     });
-    vec![service, addresses, api_service]
+    let mut metadata = json!({ "name": ROLE, "labels": labels });
+    for to in ["admin", "edit", "view"] {
+        metadata["labels"][format!("rbac.authorization.k8s.io/aggregate-to-{to}")] = "true".into();
+    }
+    let rbac = kinds::CLUSTER_ROLE.gvk().api_version();
+    let role = json!({ "apiVersion": rbac, "kind": kinds::CLUSTER_ROLE.kind, "metadata": metadata, "rules": rules() });
+    // The role is last: without the permission to create it, administrators can read.
+    vec![service, addresses, api_service, role]
 }

@@ -544,8 +544,8 @@ fn the_registration_leads_to_the_address() {
     let address = ("2001:db8::1", 5443);
     let objects = registration::objects("olm", address, "PEM", "v1.36.1");
     let kinds: Vec<_> = objects.iter().map(|object| object["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["Service", "EndpointSlice", "APIService"]);
-    let [service, slice, api_service] = &objects[..] else { panic!("{objects:?}") };
+    assert_eq!(kinds, ["Service", "EndpointSlice", "APIService", "ClusterRole"]);
+    let [service, slice, api_service, role] = &objects[..] else { panic!("{objects:?}") };
     assert_eq!(
         (&slice["addressType"], &slice["endpoints"][0]["addresses"][0]),
         (&json!("IPv6"), &json!("2001:db8::1"))
@@ -556,6 +556,20 @@ fn the_registration_leads_to_the_address() {
     );
     assert!(registration::leads_to(api_service, "PEM") && !registration::leads_to(api_service, "OTHER"));
     assert!(!registration::is_own(&json!({ "metadata": { "labels": { "olm.owner": "packageserver" } } })));
+    assert_eq!(role["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-view"], "true");
+    assert!(objects.iter().all(registration::is_own));
+    // A process that ended leaves an APIService that is not available.
+    let reported = |status: &str| {
+        let mut api_service = api_service.clone();
+        api_service["status"] = json!({ "conditions": [{ "type": "Available", "status": status }] });
+        registration::is_abandoned(&api_service)
+    };
+    assert!(reported("False") && !reported("True") && !registration::is_abandoned(api_service));
+    // The objects can belong to an installation.
+    let mut owned = objects.clone();
+    let owner = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": "a", "uid": "7" } });
+    registration::set_owner(&mut owned, &owner);
+    assert!(owned.iter().all(|object| object["metadata"]["ownerReferences"][0]["uid"] == "7"));
     // Older API servers do not read EndpointSlices.
     assert_eq!(registration::objects("olm", address, "PEM", "v1.32.9-gke.1")[1]["kind"], "Endpoints");
     let certificate = registration::certificate("olm", now());

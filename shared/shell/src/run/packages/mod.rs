@@ -28,6 +28,7 @@ use tokio::task::JoinSet;
 
 use self::access::Access;
 use self::register::Registration;
+pub(super) use self::register::clean;
 use crate::cli::{CliError, ErrorKind};
 use crate::cluster::api::Api;
 use crate::cluster::lease::Permit;

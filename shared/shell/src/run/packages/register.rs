@@ -9,6 +9,7 @@ use kube::api::{DeleteParams, Preconditions};
 use olm_core::api::kinds;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
+use olm_core::distribution::{CONTROLLERS, RELEASE};
 use olm_core::packages::serve::front_proxy::{CONFIG_MAP, FrontProxy};
 use olm_core::packages::serve::registration;
 use olm_core::plan::{Certificate, Issued};
@@ -20,7 +21,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::cli::{CliError, ErrorKind};
-use crate::cluster::api::{Api, Resource};
+use crate::cluster::api::{Api, ListQuery, Resource};
 use crate::cluster::certificate::issue;
 use crate::cluster::lease::Permit;
 use crate::cluster::request_error::RequestError;
@@ -173,7 +174,15 @@ impl Registration {
             Refusal::Request(status) => status.to_string(),
         })?;
         let authority = self.issued().authority.clone();
-        for object in self.objects(&authority) {
+        let mut objects = self.objects(&authority);
+        // A cluster whose roles cannot be read is not one of an installation.
+        if let Ok(Some(role)) = self.api.get(&kinds::CLUSTER_ROLE.object("", CONTROLLERS)).await
+            && object::label(&role, RELEASE).is_some()
+            && !object::is_deleting(&role)
+        {
+            registration::set_owner(&mut objects, &role);
+        }
+        for object in objects {
             let applied = self.api.apply(&object).await;
             applied.map_err(|refusal| format!("cannot apply {}: {refusal}", ObjectRef::from_object(&object)))?;
         }
@@ -182,22 +191,14 @@ impl Registration {
 
     /// Deletes the objects, if they lead to this process.
     pub(super) async fn remove(&self) {
+        let authority = self.issued().authority.clone();
         let removal = async {
-            let target = registration::api_service_ref();
-            let authority = self.issued().authority.clone();
-            let current = match self.api.get(&target).await {
-                Ok(Some(current)) => current,
-                Ok(None) => return Ok(()),
-                Err(refusal) => return Err((target, refusal)),
-            };
-            if !registration::leads_to(&current, &authority) {
-                return Ok(());
+            match read_own(&self.api).await? {
+                Some(current) if registration::leads_to(&current, &authority) => {
+                    delete_with(&self.api, &current, self.objects(&authority)).await
+                }
+                _ => Ok(()),
             }
-            self.delete(&current).await?;
-            for object in self.objects(&authority) {
-                self.delete(&object).await?;
-            }
-            Ok(())
         };
         match tokio::time::timeout(REMOVAL, removal).await {
             Ok(Ok(())) => {}
@@ -209,24 +210,92 @@ impl Registration {
         }
     }
 
-    /// Deletes an object; if it was read, only this one.
-    async fn delete(&self, object: &Value) -> Result<(), (ObjectRef, Status)> {
-        let target = ObjectRef::from_object(object);
-        let uid = Some(object::uid(object)).filter(|uid| !uid.is_empty()).map(str::to_owned);
-        let preconditions = uid.map(|uid| Preconditions { uid: Some(uid), resource_version: None });
-        match self.api.delete(&target, &DeleteParams { preconditions, ..DeleteParams::background() }).await {
-            Ok(_) => Ok(()),
-            Err(refusal) if refusal.is_not_found() || refusal.is_conflict() => Ok(()),
-            Err(refusal) => Err((target, refusal)),
-        }
-    }
-
     fn issued(&self) -> Arc<Issued> {
         self.served().issued.clone()
     }
 
     fn served(&self) -> std::sync::MutexGuard<'_, Served> {
         self.certificate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Deletes what a former process has left that was killed: an APIService without a server blocks the deletion of namespaces. For a process
+/// that does not serve PackageManifests itself, as long as it may write. It ends when nothing is left.
+pub(in crate::run) async fn clean(api: Api, mut permit: Permit) {
+    loop {
+        if permit.is_given() {
+            match remove_abandoned(&api).await {
+                // The API server reports within half a minute that it does not reach a process.
+                Ok(Left::InUse) => {}
+                Ok(Left::Nothing) => return,
+                Err((target, refusal)) => {
+                    tracing::debug!("cannot clean up {target}: {refusal}");
+                    // Serving is optional, and so are its permissions.
+                    if refusal.is_forbidden() {
+                        return;
+                    }
+                }
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(PERIOD) => {}
+            () = permit.changed() => {}
+        }
+    }
+}
+
+/// What is left of former processes.
+enum Left {
+    Nothing,
+    /// An APIService whose process responds, or about which the API server has not decided yet.
+    InUse,
+}
+
+async fn remove_abandoned(api: &Api) -> Result<Left, (ObjectRef, Status)> {
+    let Some(current) = read_own(api).await? else { return Ok(Left::Nothing) };
+    if !registration::is_abandoned(&current) {
+        return Ok(Left::InUse);
+    }
+    let mut others = Vec::new();
+    for kind in registration::KINDS {
+        let resource = Resource::from(kind);
+        let query = ListQuery::all(&resource).labelled(&registration::selector());
+        // One of the kinds is not served by all versions of Kubernetes.
+        others.extend(api.list(&query).await.map(|page| page.objects).unwrap_or_default());
+    }
+    delete_with(api, &current, others).await?;
+    tracing::info!(
+        api_service = registration::api_service(),
+        "deleted the registration of a former run --packages, which no process serves"
+    );
+    Ok(Left::Nothing)
+}
+
+/// Reads the APIService, if such a process has created it.
+async fn read_own(api: &Api) -> Result<Option<Value>, (ObjectRef, Status)> {
+    let target = registration::api_service_ref();
+    let found = api.get(&target).await.map_err(|refusal| (target, refusal))?;
+    Ok(found.filter(registration::is_own))
+}
+
+/// Deletes the APIService as it was read, and then what leads to its process.
+async fn delete_with(api: &Api, api_service: &Value, others: Vec<Value>) -> Result<(), (ObjectRef, Status)> {
+    delete(api, api_service).await?;
+    for object in others {
+        delete(api, &object).await?;
+    }
+    Ok(())
+}
+
+/// Deletes an object; if it was read, only this one.
+async fn delete(api: &Api, object: &Value) -> Result<(), (ObjectRef, Status)> {
+    let target = ObjectRef::from_object(object);
+    let uid = Some(object::uid(object)).filter(|uid| !uid.is_empty()).map(str::to_owned);
+    let preconditions = uid.map(|uid| Preconditions { uid: Some(uid), resource_version: None });
+    match api.delete(&target, &DeleteParams { preconditions, ..DeleteParams::background() }).await {
+        Ok(_) => Ok(()),
+        Err(refusal) if refusal.is_not_found() || refusal.is_conflict() => Ok(()),
+        Err(refusal) => Err((target, refusal)),
     }
 }
 
