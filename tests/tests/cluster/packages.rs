@@ -1,5 +1,5 @@
-//! `kubectl olm run --packages` behind the real aggregator: kubectl lists, watches and reads PackageManifests, users need permissions, and
-//! nothing is left at the end.
+//! `kubectl olm run --packages` behind the real aggregator: kubectl lists, watches, reads and explains PackageManifests, users need
+//! permissions, and nothing is left at the end: of a process, of one that was killed, and of an installation.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
@@ -102,8 +102,13 @@ impl Running {
         assert!(kill.unwrap().success());
     }
 
-    fn end(mut self) -> Option<i32> {
+    fn end(self) -> Option<i32> {
         self.signal("TERM");
+        self.wait()
+    }
+
+    /// Waits for the end and returns the exit code.
+    fn wait(mut self) -> Option<i32> {
         self.process.wait().unwrap().code()
     }
 }
@@ -141,6 +146,22 @@ impl Cluster {
         command
     }
 
+    /// Runs `kubectl olm` and returns its exit code and output.
+    fn olm(&self, line: &str) -> (Option<i32>, String) {
+        let mut command = Command::new(binary("kubectl-olm").unwrap());
+        command.args(line.split_whitespace()).env("KUBECONFIG", self.plane.kubeconfig()).stdin(Stdio::null());
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+    }
+
+    /// Starts the controllers in the place of the Deployment's pod, in which nothing runs.
+    fn pod(&self, ip: IpAddr) -> Running {
+        let address = format!("{ip}:0");
+        let mut command = self.run(&["--packages", "--packages-address", &address, "--no-lease"]);
+        command.env("KUBERNETES_SERVICE_HOST", "10.0.0.1");
+        Running::start(command, false)
+    }
+
     /// Writes a catalog and returns `NAME=DIRECTORY`.
     fn catalog(&self, name: &str, package: &str) -> String {
         let directory = self.folder.path().join(name);
@@ -149,12 +170,118 @@ impl Cluster {
         format!("{name}={}", directory.display())
     }
 
+    /// Waits for a condition.
+    fn eventually(&self, mut is_true: impl FnMut() -> bool, why: &str) {
+        let began = Instant::now();
+        while !is_true() {
+            assert!(began.elapsed() < TIMEOUT, "{why}");
+        }
+    }
+
+    /// Checks that kubectl explain prints this line. The API server reads the documents of an API once a minute.
+    fn explains(&self, field: &str, line: &str) {
+        let explained = || self.attempt(&format!("explain {field}")).1;
+        self.eventually(|| explained().lines().any(|printed| printed.trim() == line), &explained());
+    }
+
+    /// Checks that nothing is left of a process that served.
+    fn is_unregistered(&self) {
+        let objects = [
+            API_SERVICE,
+            "service/kubectl-olm-packages -n olm",
+            "endpointslice/kubectl-olm-packages -n olm",
+            "clusterrole/kubectl-olm-packages-view",
+        ];
+        for object in objects {
+            let (succeeded, text) = self.attempt(&format!("get {object}"));
+            assert!(!succeeded && text.contains("NotFound"), "{object}: {text}");
+        }
+    }
+
     /// Returns the refusal of a command that cannot start.
     fn refused(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         String::from_utf8(output.stderr).unwrap()
     }
+}
+
+/// Returns a table without its spaces.
+fn words(table: &str) -> String {
+    table.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The APIService of OLM's package server.
+const FOREIGN: &str = "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.packages.operators.coreos.com}, spec: \
+     {group: packages.operators.coreos.com, version: v1, groupPriorityMinimum: 2000, versionPriority: 15, insecureSkipTLSVerify: true, \
+     service: {name: packageserver-service, namespace: olm}}}";
+
+#[test]
+fn an_installation_serves_packages_and_is_removed_with_them() {
+    if skipped() {
+        return;
+    }
+    let Some(ip) = address() else {
+        eprintln!("skipped: this machine has only loopback addresses, which the API server refuses");
+        return;
+    };
+    binary("kubectl-olm").unwrap();
+    let plane = ControlPlane::start_with(Options { crds: crd::all(), ..Options::default() }).unwrap();
+    let cluster = Cluster { plane, folder: tempfile::tempdir().unwrap() };
+    let install = "install --image example.com/kubectl-olm:v1 --timeout";
+
+    // What upstream OLM leaves would prevent the controllers from starting.
+    let foreign = cluster.folder.path().join("foreign.yaml");
+    std::fs::write(&foreign, FOREIGN).unwrap();
+    cluster.kubectl(&format!("apply -f {}", foreign.display()));
+    let (code, text) = cluster.olm(&format!("{install} 60s"));
+    assert!(
+        code == Some(2) && text.contains("of another OLM is left, which leads to Service olm/packageserver-service"),
+        "{text}"
+    );
+    cluster.kubectl(&format!("delete {API_SERVICE}"));
+
+    // The installation is ready when the API is.
+    let (code, text) = cluster.olm(&format!("{install} 20s"));
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("deployment/kubectl-olm-run is ready\n"), "{text}");
+    assert!(
+        text.contains("apiservice/v1.packages.operators.coreos.com: the controllers have not created it yet\n"),
+        "{text}"
+    );
+    let pod = cluster.pod(ip);
+    pod.prints(&["serving PackageManifests"]);
+    let (code, text) = cluster.olm(&format!("{install} 60s"));
+    assert_eq!(code, Some(0), "{text}");
+    let (code, text) = cluster.olm("status -o wide");
+    assert!(code == Some(0) && words(&text).contains("v1.packages.operators.coreos.com Present"), "{text}");
+
+    // In the cluster the next pod continues. Until then the status reports it.
+    assert_eq!(pod.end(), Some(0));
+    cluster.kubectl(&format!("wait --for=condition=Available=false {API_SERVICE} --timeout=60s"));
+    let (code, text) = cluster.olm("status");
+    assert!(code == Some(1) && words(&text).contains("v1.packages.operators.coreos.com Unhealthy "), "{text}");
+
+    // Also a client that deletes the manifests leaves nothing that blocks the deletion of namespaces.
+    cluster.kubectl("delete clusterrole kubectl-olm-run");
+    cluster
+        .eventually(|| !cluster.attempt(&format!("get {API_SERVICE}")).0, "the garbage collector does not delete it");
+
+    // The removal does not depend on controllers, and proves that nothing is left.
+    let (code, text) = cluster.olm(&format!("{install} 0"));
+    assert_eq!(code, Some(0), "{text}");
+    let pod = cluster.pod(ip);
+    pod.prints(&["serving PackageManifests"]);
+    pod.signal("KILL");
+    drop(pod);
+    let (code, text) = cluster.olm("uninstall --keep-crds --yes");
+    assert_eq!(code, Some(0), "{text}");
+    for kind in ["service", "endpointslice.discovery.k8s.io", "apiservice.apiregistration.k8s.io"] {
+        assert!(text.contains(&format!("{kind}/")), "{kind}: {text}");
+    }
+    cluster.is_unregistered();
+    let (code, text) = cluster.olm("uninstall --yes");
+    assert!(code == Some(0) && text.ends_with("OLM is removed: nothing is left of it\n"), "{text}");
 }
 
 #[test]
@@ -185,11 +312,28 @@ fn kubectl_reads_packages_through_the_aggregator() {
     cluster.kubectl(&format!("wait --for=condition=Available {API_SERVICE} --timeout=60s"));
 
     // The API server discovers the resources of an available API a little later.
-    let began = Instant::now();
-    while !cluster.attempt("api-resources --cached=false --no-headers -o name").1.contains("packagemanifests.packages")
+    let resources = || cluster.attempt("api-resources --cached=false --no-headers -o name").1;
+    cluster.eventually(
+        || resources().contains("packagemanifests.packages"),
+        "the API server does not discover packagemanifests",
+    );
+
+    // The documents of the API: kubectl explain prints the fields, and the API server finds nothing to report.
+    let listed = cluster.kubectl("api-resources --cached=false --no-headers --api-group=packages.operators.coreos.com");
+    let words: Vec<&str> = listed.split_whitespace().collect();
+    assert_eq!(words, ["packagemanifests", "packages.operators.coreos.com/v1", "true", "PackageManifest"]);
+    cluster.explains("packagemanifests.status.channels", "currentCSV\t<string> -required-");
+    for (path, kind) in
+        [("/openapi/v2", "/definitions"), ("/openapi/v3/apis/packages.operators.coreos.com/v1", "/components/schemas")]
     {
-        assert!(began.elapsed() < TIMEOUT, "the API server does not discover packagemanifests");
+        let merged: Value = serde_json::from_str(&cluster.kubectl(&format!("get --raw {path}"))).unwrap();
+        let schema = &merged.pointer(kind).unwrap()["com.coreos.operators.packages.v1.PackageManifest"];
+        assert_eq!(schema["x-kubernetes-group-version-kind"][0]["kind"], "PackageManifest", "{path}");
     }
+    let log = std::fs::read_to_string(cluster.plane.logs().join("kube-apiserver.log")).unwrap();
+    let complaints: Vec<&str> =
+        log.lines().filter(|line| line.starts_with('E') && line.contains("v1.packages")).collect();
+    assert_eq!(complaints, [""; 0]);
 
     let table = cluster.kubectl("get packagemanifests -A");
     let words: Vec<&str> = table.split_whitespace().collect();
@@ -233,6 +377,26 @@ fn kubectl_reads_packages_through_the_aggregator() {
     );
     assert!(!as_ada("get packagemanifests -A").0);
 
+    // Users with the role view may read packages, also without an installation of OLM.
+    cluster.kubectl("create serviceaccount viewer -n garden");
+    let as_viewer = |line: &str| {
+        cluster.attempt(&format!("{line} --as system:serviceaccount:garden:viewer --as-group system:authenticated"))
+    };
+    let (succeeded, text) = as_viewer("get packagemanifests -n garden");
+    assert!(!succeeded, "{text}");
+    assert_eq!(
+        text.trim_end(),
+        "Error from server (Forbidden): packagemanifests.packages.operators.coreos.com is forbidden: User \"system:serviceaccount:garden:viewer\" \
+         cannot list resource \"packagemanifests\" in API group \"packages.operators.coreos.com\" in the namespace \"garden\""
+    );
+    cluster.kubectl("create rolebinding viewer -n garden --clusterrole=view --serviceaccount=garden:viewer");
+    cluster.eventually(|| as_viewer("get packagemanifests -n garden -o name").0, "the role view is not aggregated");
+    assert_eq!(
+        as_viewer(&format!("get --raw {API}/namespaces/garden/packagemanifests/rose/icon")),
+        (true, "<svg/>".to_owned())
+    );
+    assert!(!as_viewer("get packagemanifests -A").0);
+
     // Without the certificate of the API server there is no response, and no header names a user.
     let slice = cluster.kubectl("get endpointslice kubectl-olm-packages -n olm -o json");
     let slice: Value = serde_json::from_str(&slice).unwrap();
@@ -252,20 +416,35 @@ fn kubectl_reads_packages_through_the_aggregator() {
     watching.prints(&["packagemanifest.packages.operators.coreos.com/tulip"]);
     drop(watching);
 
-    // Another server's registration is not replaced, and that of this process is removed when it ends.
-    assert_eq!(run.end(), Some(0));
-    for object in [API_SERVICE, "service/kubectl-olm-packages -n olm", "endpointslice/kubectl-olm-packages -n olm"] {
-        let (succeeded, text) = cluster.attempt(&format!("get {object}"));
-        assert!(!succeeded && text.contains("NotFound"), "{object}: {text}");
-    }
+    // Without the Lease, which would be held for another minute.
+    let again = [&arguments[..], &["--no-lease"]].concat();
+    // A process that is killed leaves its registration. The next one takes it over, and removes it when it ends: also when its
+    // terminal is closed.
+    run.signal("KILL");
+    drop(run);
+    cluster.kubectl(&format!("wait --for=condition=Available=false {API_SERVICE} --timeout=60s"));
+    let run = Running::start(cluster.run(&again), false);
+    run.prints(&["serving PackageManifests"]);
+    cluster.kubectl(&format!("wait --for=condition=Available {API_SERVICE} --timeout=60s"));
+    run.signal("HUP");
+    assert_eq!(run.wait(), Some(0));
+    cluster.is_unregistered();
+
+    // So does one that does not serve itself, once the API server has noticed.
+    let run = Running::start(cluster.run(&again), false);
+    run.prints(&["serving PackageManifests"]);
+    cluster.kubectl(&format!("wait --for=condition=Available {API_SERVICE} --timeout=60s"));
+    run.signal("KILL");
+    drop(run);
+    cluster.kubectl(&format!("wait --for=condition=Available=false {API_SERVICE} --timeout=60s"));
+    let other = Running::start(cluster.run(&["--no-lease"]), false);
+    other.prints(&["deleted the registration of a former run --packages"]);
+    assert_eq!(other.end(), Some(0));
+    cluster.is_unregistered();
+
+    // Another server's registration is not replaced.
     let foreign = cluster.folder.path().join("foreign.yaml");
-    std::fs::write(
-        &foreign,
-        "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.packages.operators.coreos.com}, spec: \
-         {group: packages.operators.coreos.com, version: v1, groupPriorityMinimum: 2000, versionPriority: 15, insecureSkipTLSVerify: true, \
-         service: {name: packageserver-service, namespace: olm}}}",
-    )
-    .unwrap();
+    std::fs::write(&foreign, FOREIGN).unwrap();
     cluster.kubectl(&format!("apply -f {}", foreign.display()));
     let refused = cluster.refused(&["--packages", "--packages-address", &given]);
     assert!(refused.contains("leads to another server: Service olm/packageserver-service"), "{refused}");

@@ -193,6 +193,12 @@ impl Release {
         }
     }
 
+    /// Returns whether its controllers create the APIService of PackageManifests. That of upstream OLM is created for the
+    /// ClusterServiceVersion of its package server, which the release contains.
+    pub fn creates_packages_api(&self) -> bool {
+        self.distribution == Distribution::Own && self.stage(Stage::Workloads).any(own::serves_packages)
+    }
+
     /// Returns the objects of a stage.
     pub fn stage(&self, of: Stage) -> impl Iterator<Item = &Value> {
         self.objects.iter().filter(move |object| stage(object) == of)

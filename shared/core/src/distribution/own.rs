@@ -3,7 +3,13 @@
 use serde_json::{Value, json};
 
 use super::{CONTROLLERS, Distribution, NAMESPACE, OPERATORS, Release, with_v};
-use crate::api::{crd, kinds};
+use crate::api::{crd, kinds, object};
+use crate::packages::serve::registration;
+
+/// The flag of the controllers that serves PackageManifests.
+const PACKAGES: &str = "--packages";
+/// The port of the pod on which they are served.
+const PACKAGES_PORT: u16 = 5443;
 
 /// Returns the objects of this project's release. Without an image only what controllers outside of the cluster need: the
 /// CustomResourceDefinitions, and the namespace of their Lease.
@@ -39,6 +45,11 @@ fn access() -> Vec<Value> {
     };
     let installed = ["clusterserviceversions", "catalogsources", "installplans", "subscriptions"];
     let viewed: Vec<&str> = installed.into_iter().chain(["operatorgroups"]).collect();
+    let mut viewed =
+        json!([{ "apiGroups": [kinds::OLM_GROUP], "resources": viewed, "verbs": ["get", "list", "watch"] }]);
+    if let (Some(viewed), Value::Array(packages)) = (viewed.as_array_mut(), registration::rules()) {
+        viewed.extend(packages);
+    }
     vec![
         namespace(NAMESPACE),
         namespace(OPERATORS),
@@ -62,11 +73,7 @@ fn access() -> Vec<Value> {
                 { "apiGroups": [kinds::OLM_GROUP], "resources": installed, "verbs": ["delete"] },
             ]),
         ),
-        role(
-            "aggregate-olm-view",
-            &["admin", "edit", "view"],
-            json!([{ "apiGroups": [kinds::OLM_GROUP], "resources": viewed, "verbs": ["get", "list", "watch"] }]),
-        ),
+        role("aggregate-olm-view", &["admin", "edit", "view"], viewed),
         json!({
             "apiVersion": rbac, "kind": "ClusterRoleBinding", "metadata": { "name": CONTROLLERS },
             "roleRef": { "apiGroup": kinds::RBAC_GROUP, "kind": "ClusterRole", "name": CONTROLLERS },
@@ -87,6 +94,13 @@ fn groups() -> [Value; 2] {
         group(OPERATORS, "global-operators", json!({})),
         group(NAMESPACE, "olm-operators", json!({ "targetNamespaces": [NAMESPACE] })),
     ]
+}
+
+/// Returns whether the controllers of a Deployment serve PackageManifests: they create the APIService when they are running.
+pub(super) fn serves_packages(deployment: &Value) -> bool {
+    let containers = object::list(deployment, &["spec", "template", "spec", "containers"]);
+    object::name(deployment) == CONTROLLERS
+        && containers.iter().any(|container| object::list(container, &["args"]).iter().any(|word| word == PACKAGES))
 }
 
 fn deployment(image: &str) -> Value {
@@ -113,10 +127,18 @@ fn deployment(image: &str) -> Value {
                         "args": [
                             "--namespace", NAMESPACE, "--health-address", "0.0.0.0:8081",
                             "--metrics-address", "0.0.0.0:8080",
+                            // The controllers create the Service, the APIService and the certificate.
+                            PACKAGES, "--packages-address", format!("$(POD_IP):{PACKAGES_PORT}"),
                         ],
-                        // The image cache.
-                        "env": [{ "name": "HOME", "value": "/tmp" }],
-                        "ports": [{ "name": "metrics", "containerPort": 8080, "protocol": "TCP" }],
+                        "env": [
+                            // The image cache.
+                            { "name": "HOME", "value": "/tmp" },
+                            { "name": "POD_IP", "valueFrom": { "fieldRef": { "apiVersion": "v1", "fieldPath": "status.podIP" } } },
+                        ],
+                        "ports": [
+                            { "name": "metrics", "containerPort": 8080, "protocol": "TCP" },
+                            { "name": "packages", "containerPort": PACKAGES_PORT, "protocol": "TCP" },
+                        ],
                         "livenessProbe": probe("/healthz"),
                         "readinessProbe": probe("/readyz"),
                         "resources": { "requests": { "cpu": "10m", "memory": "160Mi" } },

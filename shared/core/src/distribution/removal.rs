@@ -42,7 +42,7 @@ pub enum Part {
     Resources,
     /// Deployments of the controllers.
     Controllers,
-    /// The APIService of the package server.
+    /// The APIService of the package server, and what leads to the server.
     Apis,
     /// ClusterRoles, bindings, and roles in other namespaces.
     Access,
@@ -67,6 +67,8 @@ pub struct Inventory {
     pub namespaces: Vec<Value>,
     /// The APIService of the package server.
     pub api: Option<Value>,
+    /// What `kubectl olm run --packages` creates besides the APIService.
+    pub serving: Vec<Value>,
     /// Deployments, StatefulSets, DaemonSets and PersistentVolumeClaims in the namespaces of OLM.
     pub workloads: Vec<Value>,
 }
@@ -120,7 +122,7 @@ impl Removal {
         };
         let (controllers, others): (Vec<&Value>, Vec<&Value>) = inventory.workloads.iter().partition(is_controllers);
         removal.delete(Part::Controllers, controllers);
-        removal.delete(Part::Apis, &inventory.api);
+        removal.delete(Part::Apis, inventory.api.iter().chain(&inventory.serving));
         removal.delete(Part::Access, inventory.access.iter().filter(|object| is_access(object)));
         let namespaces = inventory.namespaces.iter().filter(|namespace| ours.contains(object::name(namespace)));
         for namespace in namespaces.filter(|_| !extent.keep_crds) {

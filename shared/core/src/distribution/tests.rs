@@ -126,8 +126,18 @@ fn the_own_release_keeps_the_namespace_of_the_lease() {
     assert_eq!(object::namespace(deployment), "tea");
     let container = &deployment["spec"]["template"]["spec"]["containers"][0];
     assert_eq!((&container["image"], &container["args"][1]), (&json!("example.com/run:1"), &json!("tea")));
+    // The pod states its address, whose port it exposes, and users may read what it serves.
+    let words: Vec<&str> = container["args"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let port = container["ports"].as_array().unwrap().iter().find(|port| port["name"] == "packages").unwrap();
+    let address = format!("$(POD_IP):{}", port["containerPort"]);
+    assert!(words.ends_with(&["--packages", "--packages-address", &address]), "{words:?}");
+    assert_eq!(container["env"][1]["name"], "POD_IP");
+    assert!(release.creates_packages_api());
+    let view = release.objects.iter().find(|object| object::name(object) == "aggregate-olm-view").unwrap();
+    assert_eq!(view["rules"][1]["resources"], json!(["packagemanifests", "packagemanifests/icon"]));
     // Also without controllers in the cluster: those outside of it need the Lease.
     let definitions = own("0.1.0", None);
+    assert!(!definitions.creates_packages_api());
     assert!(definitions.objects.iter().all(|object| stage(object) <= Stage::Namespaces));
     assert_eq!(definitions.stage(Stage::Namespaces).map(object::name).collect::<Vec<_>>(), ["olm"]);
 }
@@ -267,6 +277,9 @@ fn inventory() -> Inventory {
         api: Some(
             json!({ "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": { "name": PACKAGES_API } }),
         ),
+        serving: vec![
+            json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "kubectl-olm-packages", "namespace": "olm" } }),
+        ],
         workloads: workloads.into_iter().chain([claim]).collect(),
     }
 }
@@ -282,7 +295,7 @@ fn a_removal_is_ordered_and_spares_what_users_have() {
     assert_eq!(removal.users.iter().map(|target| target.name.as_str()).collect::<Vec<_>>(), ["rose.v1"]);
     assert_eq!(names(&removal, Part::Versions), ["packageserver"]);
     assert_eq!(names(&removal, Part::Controllers), ["catalog-operator"]);
-    assert_eq!(names(&removal, Part::Apis), [PACKAGES_API]);
+    assert_eq!(names(&removal, Part::Apis), [PACKAGES_API, "kubectl-olm-packages"]);
     assert_eq!(names(&removal, Part::Access), ["olm-operator-binding-olm", "tea", "aggregate-olm-view"]);
     assert_eq!(names(&removal, Part::Namespaces), ["olm"]);
     assert_eq!(

@@ -14,7 +14,8 @@ use olm_core::api::kinds::{self, Kind};
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::distribution::installation::Installation;
-use olm_core::distribution::{self, Distribution, Release, Stage, stage};
+use olm_core::distribution::{self, Distribution, PACKAGES_API, Release, Stage, stage};
+use olm_core::packages::serve::registration;
 use serde_json::Value;
 
 use super::release::ReleaseFlags;
@@ -139,6 +140,9 @@ async fn check(api: &Api, options: &Options, release: &Release, printer: &mut Pr
             ));
         }
     }
+    if release.creates_packages_api() {
+        require_packages_api(api).await?;
+    }
     for namespace in release.stage(Stage::Namespaces) {
         let target = ObjectRef::from_object(namespace);
         if get(api, &target).await?.as_ref().is_some_and(object::is_terminating) {
@@ -161,6 +165,24 @@ async fn check(api: &Api, options: &Options, release: &Release, printer: &mut Pr
         }
     }
     Ok(())
+}
+
+/// Checks that the controllers, which do not replace the APIService of another server, can create it.
+async fn require_packages_api(api: &Api) -> Result<(), CliError> {
+    match get(api, &registration::api_service_ref()).await? {
+        Some(other) if !registration::is_own(&other) => {
+            let of = |field: &str| object::text(&other, &["spec", "service", field]);
+            let message = format!(
+                "APIService {PACKAGES_API} of another OLM is left, which leads to Service {}/{}",
+                of("namespace"),
+                of("name")
+            );
+            Err(CliError::new(ErrorKind::Api, message)
+                .hint("remove what is left of that OLM first: kubectl olm uninstall --dry-run shows what it deletes")
+                .hint(format!("or delete only the APIService: kubectl delete apiservice {PACKAGES_API}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The hint for an OLM that OpenShift manages.

@@ -106,7 +106,10 @@ async fn read_state(options: &Options) -> Result<Found, CliError> {
     };
     let targets: Vec<(ObjectRef, Option<Value>)> = match &release {
         Some(release) => {
-            release.objects.iter().map(|object| (ObjectRef::from_object(object), Some(object.clone()))).collect()
+            let of_release =
+                release.objects.iter().map(|object| (ObjectRef::from_object(object), Some(object.clone())));
+            let created = release.creates_packages_api().then(|| (kinds::API_SERVICE.object("", PACKAGES_API), None));
+            of_release.chain(created).collect()
         }
         None => known(installations.first()).into_iter().map(|target| (target, None)).collect(),
     };

@@ -15,6 +15,7 @@ use olm_core::api::status::Status;
 use olm_core::distribution::removal::{Extent, Inventory, Part, Removal, waits_for_controllers};
 use olm_core::distribution::state::remaining;
 use olm_core::distribution::{NAMESPACE, OPERATORS, PACKAGES_API};
+use olm_core::packages::serve::registration;
 use serde_json::Value;
 
 use crate::blocking::block_on;
@@ -164,12 +165,17 @@ async fn inventory(api: &Api) -> Result<Inventory, CliError> {
             workloads.extend(list(api, kind, |query| query.within(namespace)).await?);
         }
     }
+    let mut serving = Vec::new();
+    for kind in registration::KINDS {
+        serving.extend(list(api, kind, |query| query.labelled(&registration::selector())).await?);
+    }
     Ok(Inventory {
         resources,
         crds: all(&kinds::CUSTOM_RESOURCE_DEFINITION).await?,
         access,
         namespaces: all(&kinds::NAMESPACE).await?,
         api: get(api, &kinds::API_SERVICE.object("", PACKAGES_API)).await?,
+        serving,
         workloads,
         installations,
     })

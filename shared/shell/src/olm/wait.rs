@@ -6,7 +6,7 @@ use std::time::Duration;
 use olm_core::api::kinds;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::distribution::state::{Health, health};
-use olm_core::distribution::{Distribution, PACKAGE_SERVER, Release, Stage};
+use olm_core::distribution::{Distribution, PACKAGE_SERVER, PACKAGES_API, Release, Stage};
 use olm_core::health::workload::{self, PodState, Trouble};
 use serde_json::Value;
 
@@ -91,7 +91,7 @@ pub(super) async fn served(
     }
 }
 
-/// Waits until the controllers, and the package server of upstream OLM, are ready. Ends early if one of them cannot become ready.
+/// Waits until the controllers, the package server of upstream OLM, and the APIService that this project's controllers create are ready. Ends early if one of them cannot become ready.
 pub(super) async fn healthy(
     api: &Api,
     release: &Release,
@@ -99,7 +99,9 @@ pub(super) async fn healthy(
     printer: &mut Printer,
 ) -> Result<End, CliError> {
     let awaited = release.objects.iter().filter(|object| is_awaited(release, object));
-    let awaited: Vec<ObjectRef> = awaited.map(ObjectRef::from_object).collect();
+    let mut awaited: Vec<ObjectRef> = awaited.map(ObjectRef::from_object).collect();
+    let created = release.creates_packages_api().then(|| kinds::API_SERVICE.object("", PACKAGES_API));
+    awaited.extend(created.clone());
     loop {
         let (mut are_healthy, mut failed) = (true, Vec::new());
         for target in &awaited {
@@ -107,6 +109,9 @@ pub(super) async fn healthy(
             let found = get(api, target).await?;
             let state = match &found {
                 Some(found) => health(found),
+                None if created.as_ref() == Some(target) => {
+                    Health::Waiting("the controllers have not created it yet".to_owned())
+                }
                 None => Health::Failed("it was deleted".to_owned()),
             };
             let state = match (state, found) {
