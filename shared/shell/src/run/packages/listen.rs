@@ -44,6 +44,8 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const REQUEST: Duration = Duration::from_mins(2);
 /// The maximum size of the head of a request, in bytes: it names all groups of a user.
 const LARGEST_HEAD: usize = 64 << 10;
+/// Smaller parts of a response are joined: the size of a TLS record.
+const SMALL: usize = 16 << 10;
 /// How often a watch without changes reports its revision.
 const BOOKMARK: Duration = Duration::from_mins(1);
 
@@ -88,6 +90,8 @@ pub(super) async fn serve(socket: TcpListener, tls: watch::Receiver<Arc<ServerCo
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 async fn connection(stream: TcpStream, config: Arc<ServerConfig>, shared: Arc<Shared>) -> Result<(), Failure> {
+    // A part of a response does not wait until the API server has acknowledged the previous one, which takes up to 40 ms.
+    stream.set_nodelay(true)?;
     let stream = tokio::time::timeout(HANDSHAKE, TlsAcceptor::from(config).accept(stream)).await??;
     // The certificate was verified: the configuration requires one.
     let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
@@ -181,9 +185,9 @@ async fn icon(shared: &Shared, item: Arc<Item>) -> Result<Answer, Status> {
 fn body(answer: Answer, slot: Option<OwnedSemaphorePermit>) -> Response<Body> {
     let Answer { code, headers, body } = answer;
     let length: usize = body.iter().map(|part| part.len()).sum();
-    let parts = stream::iter(body).map(move |part| {
+    let parts = stream::iter(joined(body)).map(move |part| {
         let _slot = &slot;
-        Ok::<_, Infallible>(Bytes::from_owner(part))
+        Ok::<_, Infallible>(part)
     });
     let mut response = Response::new(Body::from_stream(parts));
     *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
@@ -196,6 +200,24 @@ fn body(answer: Answer, slot: Option<OwnedSemaphorePermit>) -> Response<Body> {
         }
     }
     response
+}
+
+/// Joins small parts, each of which would be encrypted and sent separately. Large ones are shared with other responses.
+fn joined(parts: Vec<Arc<[u8]>>) -> Vec<Bytes> {
+    let (mut all, mut small) = (Vec::new(), Vec::new());
+    for part in parts {
+        if part.len() < SMALL {
+            small.extend_from_slice(&part);
+        } else {
+            all.extend((!small.is_empty()).then(|| Bytes::from(std::mem::take(&mut small))));
+            all.push(Bytes::from_owner(part));
+        }
+        if small.len() >= SMALL {
+            all.push(Bytes::from(std::mem::take(&mut small)));
+        }
+    }
+    all.extend((!small.is_empty()).then(|| Bytes::from(small)));
+    all
 }
 
 /// Returns the events of a watch until its end.
@@ -229,5 +251,20 @@ fn events(
         }
     };
     let events = stream::unfold(Some((watch, store, slot)), next);
-    events.flat_map(|parts| stream::iter(parts).map(|part| Ok(Bytes::from_owner(part))))
+    events.flat_map(|parts| stream::iter(joined(parts)).map(Ok))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_parts_are_joined_in_order() {
+        let part = |byte: u8, length: usize| Arc::from(vec![byte; length]);
+        let parts = [part(1, 3), part(2, 4), part(3, SMALL), part(4, SMALL - 1), part(5, 2), part(6, 1)];
+        let joined = joined(parts.to_vec());
+        assert_eq!(joined.iter().map(Bytes::len).collect::<Vec<_>>(), [7, SMALL, SMALL + 1, 1]);
+        assert_eq!(joined.concat(), parts.concat());
+        assert!(super::joined(Vec::new()).is_empty());
+    }
 }
