@@ -16,7 +16,7 @@ use olm_tests::data;
 use serde_json::{Value, json};
 
 /// The size of the catalog that was measured with opm.
-const PACKAGES: usize = 420;
+pub(crate) const PACKAGES: usize = 420;
 const BUNDLES: usize = 1266;
 const BYTES: usize = 159_000_000;
 
@@ -54,7 +54,7 @@ fn as_mb(bytes: u64) -> f64 {
 }
 
 /// Writes the catalog in each format, with a file for each package.
-fn make(data: &Path, to: &Path) -> Result<Vec<(&'static str, PathBuf, usize)>> {
+pub(crate) fn make(data: &Path, to: &Path) -> Result<Vec<(&'static str, PathBuf, usize)>> {
     let mut real = real_bundles(&data.join("bundles"), data)?;
     ensure!(!real.is_empty(), "no bundles in {}", data.display());
     // Alternating between large and small ones.

@@ -5,6 +5,7 @@
 
 mod bundle;
 mod catalog;
+mod commands;
 mod explain;
 mod idle;
 mod install;
@@ -12,6 +13,7 @@ mod intersect;
 mod lint;
 mod operatorgroups;
 mod operatorgroups_simulated;
+mod packages;
 mod resolve;
 mod version;
 
@@ -24,6 +26,7 @@ fn main() -> Result<()> {
     match name.as_str() {
         "bundle" => bundle::measure(),
         "catalog" => catalog::measure(),
+        "commands" => commands::measure(),
         "explain" => explain::measure(),
         "idle" => idle::measure(),
         "install" => install::measure(),
@@ -31,6 +34,7 @@ fn main() -> Result<()> {
         "lint" => lint::measure(),
         "operatorgroups" => operatorgroups::measure(&arguments),
         "operatorgroups-simulated" => operatorgroups_simulated::measure(&arguments),
+        "packages" => packages::measure(),
         "resolve" => resolve::measure(),
         "version" => version::measure(),
         _ => bail!("unknown benchmark \"{name}\"; tests/benches/README.md lists them"),

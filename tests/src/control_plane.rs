@@ -27,7 +27,7 @@ use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -73,6 +73,13 @@ pub fn skipped() -> bool {
 /// A binary is missing, or cannot be built.
 pub fn tool(name: &str) -> Result<PathBuf> {
     Ok(Binaries::locate(&[name])?.path(name))
+}
+
+/// Returns an address of this machine that is not a loopback one: the API server refuses those as addresses of Services. Sends nothing.
+pub fn address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    socket.local_addr().ok().map(|address| address.ip()).filter(|ip| !ip.is_loopback() && !ip.is_unspecified())
 }
 
 /// Options of a [`ControlPlane`].

@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use futures::StreamExt;
+use futures::{AsyncBufReadExt, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use olm_core::api::object::ObjectRef;
@@ -43,6 +43,7 @@ const AUDIT: &str = r#"{"apiVersion":"audit.k8s.io/v1","kind":"Policy","omitStag
 pub struct Cluster {
     runtime: Runtime,
     api: Api,
+    client: kube::Client,
     plane: ControlPlane,
     audit: TempDir,
 }
@@ -58,13 +59,14 @@ impl Cluster {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         install_crypto_provider();
         let kubeconfig = Kubeconfig::read_from(plane.kubeconfig_for(BENCH, Some(ADMINISTRATORS))?)?;
-        let api = runtime.block_on(async {
+        let (api, client) = runtime.block_on(async {
             let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-            let api = Api::new(kube::Client::try_from(config)?);
+            let client = kube::Client::try_from(config)?;
+            let api = Api::new(client.clone());
             api.create(&namespace("olm")).await?;
-            anyhow::Ok(api)
+            anyhow::Ok((api, client))
         })?;
-        Ok(Self { runtime, api, plane, audit })
+        Ok(Self { runtime, api, client, plane, audit })
     }
 
     /// Subscribes to a package of the catalog `main` in a new namespace, and returns the time until the operator's
@@ -97,6 +99,29 @@ impl Cluster {
                 }
             }
             bail!("the watch ended")
+        })
+    }
+
+    /// Returns a kubeconfig of an administrator, whose requests are those of [`OLM`] in the audit log.
+    pub fn kubeconfig(&self) -> Result<PathBuf> {
+        self.plane.kubeconfig_for(OLM, Some(ADMINISTRATORS))
+    }
+
+    /// Returns the response to a GET.
+    pub fn get(&self, path: &str, accept: &str) -> Result<String> {
+        let request = http::Request::get(path).header(http::header::ACCEPT, accept).body(Vec::new())?;
+        Ok(self.runtime.block_on(self.client.request_text(request))?)
+    }
+
+    /// Starts a watch and returns after its first events.
+    pub fn watch(&self, path: &str, events: usize) -> Result<()> {
+        self.runtime.block_on(async {
+            let request = http::Request::get(path).body(Vec::new())?;
+            let mut lines = std::pin::pin!(self.client.request_stream(request).await?.lines());
+            for _ in 0..events {
+                lines.next().await.context("the watch ended")??;
+            }
+            Ok(())
         })
     }
 
@@ -307,10 +332,16 @@ pub struct Controllers {
 impl Controllers {
     /// Starts them with the catalog `main` in a directory, and returns after the initial sync.
     pub fn start(binary: &Path, cluster: &Cluster, catalog: &Path) -> Result<Self> {
+        Self::start_with(binary, cluster, catalog, &[])
+    }
+
+    /// Does the same with further arguments.
+    pub fn start_with(binary: &Path, cluster: &Cluster, catalog: &Path, arguments: &[&str]) -> Result<Self> {
         let began = Instant::now();
         let mut process = Command::new(binary)
             .args(["--catalog", &format!("main={}", catalog.display())])
-            .env("KUBECONFIG", cluster.plane.kubeconfig_for(OLM, Some(ADMINISTRATORS))?)
+            .args(arguments)
+            .env("KUBECONFIG", cluster.kubeconfig()?)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()?;

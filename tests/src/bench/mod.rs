@@ -18,8 +18,12 @@ use serde_json::Value;
 use crate::house::{manifests, sources};
 
 /// Builds a plugin as a stripped release binary and returns its path. All plugins are built together, because the features of
-/// their dependencies are unified: building the next one needs no other dependencies.
+/// their dependencies are unified: building the next one needs no other dependencies. `OLM_BENCH_PLUGINS` names a folder with plugins to
+/// measure instead, such as those of a published release.
 pub fn release(package: &str) -> Result<PathBuf> {
+    if let Some(folder) = std::env::var_os("OLM_BENCH_PLUGINS") {
+        return Ok(PathBuf::from(folder).join(package));
+    }
     let mut build = Command::new(env!("CARGO"));
     build.current_dir(sources::root()).args(["build", "--profile", "dist", "--locked", "--bin", package]);
     build.arg("--message-format=json-render-diagnostics");

@@ -4,13 +4,13 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
 use std::io::{BufRead, BufReader};
-use std::net::{IpAddr, UdpSocket};
+use std::net::IpAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use olm_core::api::crd;
-use olm_tests::control_plane::{ControlPlane, Options, skipped};
+use olm_tests::control_plane::{ControlPlane, Options, address, skipped};
 use olm_tests::plugin::binary;
 use serde_json::Value;
 
@@ -53,13 +53,6 @@ kind: CatalogSource
 metadata: {name: shed, namespace: garden}
 spec: {sourceType: configmap, configMap: shed}
 ";
-
-/// Returns an address of this machine that is not a loopback one: the API server refuses those as addresses of Services. Sends nothing.
-fn address() -> Option<IpAddr> {
-    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
-    socket.connect("192.0.2.1:9").ok()?;
-    socket.local_addr().ok().map(|address| address.ip()).filter(|ip| !ip.is_loopback() && !ip.is_unspecified())
-}
 
 /// A process, and the lines that it prints.
 struct Running {
