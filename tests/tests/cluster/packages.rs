@@ -163,18 +163,10 @@ impl Cluster {
         format!("{name}={}", directory.display())
     }
 
-    /// Waits for a condition.
-    fn eventually(&self, mut is_true: impl FnMut() -> bool, why: &str) {
-        let began = Instant::now();
-        while !is_true() {
-            assert!(began.elapsed() < TIMEOUT, "{why}");
-        }
-    }
-
     /// Checks that kubectl explain prints this line. The API server reads the documents of an API once a minute.
     fn explains(&self, field: &str, line: &str) {
         let explained = || self.attempt(&format!("explain {field}")).1;
-        self.eventually(|| explained().lines().any(|printed| printed.trim() == line), &explained());
+        eventually(|| explained().lines().any(|printed| printed.trim() == line), &explained());
     }
 
     /// Checks that nothing is left of a process that served.
@@ -196,6 +188,14 @@ impl Cluster {
         let output = self.run(arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+/// Waits for a condition.
+fn eventually(mut is_true: impl FnMut() -> bool, why: &str) {
+    let began = Instant::now();
+    while !is_true() {
+        assert!(began.elapsed() < TIMEOUT, "{why}");
     }
 }
 
@@ -257,8 +257,7 @@ fn an_installation_serves_packages_and_is_removed_with_them() {
 
     // Also a client that deletes the manifests leaves nothing that blocks the deletion of namespaces.
     cluster.kubectl("delete clusterrole kubectl-olm-run");
-    cluster
-        .eventually(|| !cluster.attempt(&format!("get {API_SERVICE}")).0, "the garbage collector does not delete it");
+    eventually(|| !cluster.attempt(&format!("get {API_SERVICE}")).0, "the garbage collector does not delete it");
 
     // The removal does not depend on controllers, and proves that nothing is left.
     let (code, text) = cluster.olm(&format!("{install} 0"));
@@ -306,7 +305,7 @@ fn kubectl_reads_packages_through_the_aggregator() {
 
     // The API server discovers the resources of an available API a little later.
     let resources = || cluster.attempt("api-resources --cached=false --no-headers -o name").1;
-    cluster.eventually(
+    eventually(
         || resources().contains("packagemanifests.packages"),
         "the API server does not discover packagemanifests",
     );
@@ -383,7 +382,7 @@ fn kubectl_reads_packages_through_the_aggregator() {
          cannot list resource \"packagemanifests\" in API group \"packages.operators.coreos.com\" in the namespace \"garden\""
     );
     cluster.kubectl("create rolebinding viewer -n garden --clusterrole=view --serviceaccount=garden:viewer");
-    cluster.eventually(|| as_viewer("get packagemanifests -n garden -o name").0, "the role view is not aggregated");
+    eventually(|| as_viewer("get packagemanifests -n garden -o name").0, "the role view is not aggregated");
     assert_eq!(
         as_viewer(&format!("get --raw {API}/namespaces/garden/packagemanifests/rose/icon")),
         (true, "<svg/>".to_owned())

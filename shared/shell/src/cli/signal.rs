@@ -57,7 +57,7 @@ async fn hung_up() {
     if let (Some(0), Ok(mut hangup)) = (ignored.map(|mask| mask & HANGUP), signal(SignalKind::hangup())) {
         hangup.recv().await;
     } else {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
