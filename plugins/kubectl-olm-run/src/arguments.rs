@@ -9,7 +9,7 @@ use olm_shell::cli::Printer;
 use olm_shell::cli::flags::{ClusterFlags, DataFormat, ImageFlags, LogFlags, bytes, duration};
 use olm_shell::cli::logging::{self, Usually};
 use olm_shell::run::{
-    BundleImage, CatalogDirectory, CatalogImage, FeatureGates, Mode, Options, PackagesAddress, Release,
+    BundleImage, CatalogDirectory, CatalogImage, FeatureGates, Mode, Options, PackagesAddress, Release, TakeOver,
 };
 
 /// Run the controllers of the Operator Lifecycle Manager (OLM).
@@ -88,9 +88,13 @@ pub struct Arguments {
         conflicts_with = "install_crds"
     )]
     protected_copied_csv_namespaces: Vec<String>,
-    /// Stop an OLM that already runs on the cluster and take over from it [default: refuse to run beside it]
+    /// Stop an OLM that already runs on the cluster and take over from it, if --audit finds nothing to change. kubectl olm
+    /// hand-back starts it again [default: refuse to run beside it]
     #[arg(long, conflicts_with = "mode")]
     take_over: bool,
+    /// With --take-over: take over even if the controllers would change objects at once
+    #[arg(long, requires = "take_over")]
+    allow_changes: bool,
     /// Do not acquire the Lease in namespace olm, which prevents two instances from writing at the same time
     #[arg(long, conflicts_with = "mode")]
     no_lease: bool,
@@ -176,7 +180,7 @@ impl From<Arguments> for Options {
             Mode::Live {
                 once: arguments.once,
                 timeout,
-                take_over: arguments.take_over,
+                take_over: arguments.take_over.then_some(TakeOver { allow_changes: arguments.allow_changes }),
                 lease: !arguments.no_lease,
                 metrics: arguments.metrics_address,
                 health: arguments.health_address,
@@ -221,7 +225,7 @@ mod tests {
 
     #[test]
     fn the_arguments_choose_one_mode() {
-        let (once, take_over, timeout) = (false, false, None);
+        let (once, take_over, timeout) = (false, None, None);
         let live = Mode::Live { once, timeout, take_over, lease: true, metrics: None, health: None, packages: None };
         for (line, mode) in [
             ("", live),
@@ -267,6 +271,7 @@ mod tests {
             "--install-crds --local-credentials",
             "--simulate",
             "--audit --take-over",
+            "--allow-changes",
             "--audit --no-lease",
             "--audit --metrics-address :1",
             "--once --health-address :1",

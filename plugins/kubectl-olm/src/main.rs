@@ -4,6 +4,7 @@ mod completion;
 mod install;
 mod plugins;
 mod status;
+mod transfer;
 mod uninstall;
 mod version;
 
@@ -19,7 +20,7 @@ use olm_shell::program::{self, Parsed};
 
 /// The Operator Lifecycle Manager (OLM) as kubectl plugins.
 ///
-/// The commands install, upgrade, uninstall, status, version and completion are built in. Every other command is a
+/// The commands install, upgrade, uninstall, status, take-over, hand-back, version and completion are built in. Every other command is a
 /// separate plugin, an executable beside this one or on PATH.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-olm", version, disable_help_subcommand = true, after_help = MORE)]
@@ -33,7 +34,9 @@ const MORE: &str = "Use \"{cmd} COMMAND --help\" for more information about a co
 #[derive(Debug, Subcommand)]
 enum Command {
     Install(Box<install::Arguments>),
+    HandBack(Box<transfer::HandBack>),
     Status(Box<status::Arguments>),
+    TakeOver(Box<transfer::TakeOver>),
     Uninstall(Box<uninstall::Arguments>),
     Upgrade(Box<install::Upgrade>),
     Version(Box<version::Arguments>),
@@ -84,6 +87,8 @@ fn behind_the_word(words: Vec<OsString>, all: Vec<OsString>) -> Vec<OsString> {
 fn run(command: Command, printer: &mut Printer) -> Result<ExitCode, CliError> {
     match command {
         Command::Install(arguments) => install::run(*arguments, printer).map(ExitCode::from),
+        Command::HandBack(arguments) => transfer::hand_back(*arguments, printer).map(ExitCode::from),
+        Command::TakeOver(arguments) => transfer::take_over(*arguments, printer).map(ExitCode::from),
         Command::Status(arguments) => status::run(*arguments, printer).map(ExitCode::from),
         Command::Uninstall(arguments) => uninstall::run(&arguments, printer).map(ExitCode::from),
         Command::Upgrade(arguments) => install::upgrade(*arguments, printer).map(ExitCode::from),

@@ -29,7 +29,8 @@ const UNFINISHED: [(&str, &str); 6] =
     [("TO", "DO"), ("FIX", "ME"), ("todo", "!("), ("unimplemented", "!("), ("#[ign", "ore]"), ("thread::sl", "eep")];
 
 /// The commands of `kubectl olm` that are not plugins.
-const BUILT_IN: [&str; 7] = ["completion", "help", "install", "status", "uninstall", "upgrade", "version"];
+const BUILT_IN: [&str; 9] =
+    ["completion", "hand-back", "help", "install", "status", "take-over", "uninstall", "upgrade", "version"];
 
 /// Returns whether a file is written by other tools or projects.
 fn is_foreign(file: &Path) -> bool {

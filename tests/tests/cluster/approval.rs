@@ -126,7 +126,7 @@ impl Garden {
             mode: Mode::Live {
                 once: true,
                 timeout,
-                take_over: false,
+                take_over: None,
                 lease: false,
                 metrics: None,
                 health: None,

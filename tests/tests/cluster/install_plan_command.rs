@@ -145,7 +145,7 @@ fn work(kubeconfig: &Path) {
         mode: Mode::Live {
             once: true,
             timeout: None,
-            take_over: false,
+            take_over: None,
             lease: false,
             metrics: None,
             health: None,

@@ -14,3 +14,4 @@ mod packages;
 mod plain_bundles;
 mod sweep;
 mod synthesize;
+mod take_over;

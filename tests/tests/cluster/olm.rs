@@ -11,32 +11,32 @@ use olm_shell::cli::output::Output;
 use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::olm::install::{self, Mode};
-use olm_shell::olm::release::ReleaseFlags;
+use olm_shell::olm::release::{ControllerImageFlags, ReleaseFlags};
 use olm_shell::olm::{status, uninstall};
 use olm_tests::control_plane::{ControlPlane, Options, skipped};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Kubernetes needs seconds to start the pods of a Deployment.
-const TIMEOUT: Duration = Duration::from_mins(2);
+pub(super) const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The result, standard output and standard error.
-type CommandResult = (Result<Outcome, CliError>, String, String);
+pub(super) type CommandResult = (Result<Outcome, CliError>, String, String);
 
-fn run_captured(run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> CommandResult {
+pub(super) fn run_captured(run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> CommandResult {
     let (out, err) = (Buffer::default(), Buffer::default());
     let answer = run(&mut Printer::to(out.clone(), err.clone()));
     (answer, out.text(), err.text())
 }
 
 /// A control plane, and manifests of releases in folders.
-struct Cluster {
-    plane: ControlPlane,
+pub(super) struct Cluster {
+    pub(super) plane: ControlPlane,
     folder: TempDir,
 }
 
 impl Cluster {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         for version in ["0.1.0", "0.2.0"] {
             let release = folder.path().join(version);
@@ -49,11 +49,11 @@ impl Cluster {
         Self { plane: ControlPlane::start_with(Options::default()).unwrap(), folder }
     }
 
-    fn flags(&self) -> ClusterFlags {
+    pub(super) fn flags(&self) -> ClusterFlags {
         ClusterFlags { kubeconfig: Some(self.plane.kubeconfig().to_owned()), ..ClusterFlags::default() }
     }
 
-    fn release(&self, version: &str) -> ReleaseFlags {
+    pub(super) fn release(&self, version: &str) -> ReleaseFlags {
         ReleaseFlags { from: vec![self.path(version).display().to_string()], ..ReleaseFlags::default() }
     }
 
@@ -61,7 +61,12 @@ impl Cluster {
         self.folder.path().join(version)
     }
 
-    fn installs(&self, release: ReleaseFlags, mode: Mode, change: impl FnOnce(&mut install::Options)) -> CommandResult {
+    pub(super) fn installs(
+        &self,
+        release: ReleaseFlags,
+        mode: Mode,
+        change: impl FnOnce(&mut install::Options),
+    ) -> CommandResult {
         let mut options = install::Options {
             cluster: self.flags(),
             release,
@@ -75,7 +80,7 @@ impl Cluster {
         run_captured(|printer| install::run(&options, printer))
     }
 
-    fn status(&self, release: ReleaseFlags, output: &str) -> CommandResult {
+    pub(super) fn status(&self, release: ReleaseFlags, output: &str) -> CommandResult {
         let options = status::Options {
             cluster: self.flags(),
             release,
@@ -85,7 +90,7 @@ impl Cluster {
         run_captured(|printer| status::run(&options, printer))
     }
 
-    fn uninstalls(&self, change: impl FnOnce(&mut uninstall::Options)) -> CommandResult {
+    pub(super) fn uninstalls(&self, change: impl FnOnce(&mut uninstall::Options)) -> CommandResult {
         let mut options = uninstall::Options {
             cluster: self.flags(),
             delete_user_objects: false,
@@ -98,13 +103,13 @@ impl Cluster {
         run_captured(|printer| uninstall::run(&options, printer))
     }
 
-    fn creates(&self, object: &Value) {
+    pub(super) fn creates(&self, object: &Value) {
         let file = self.path("object.json");
         std::fs::write(&file, object.to_string()).unwrap();
         self.kubectl(&["create", "-f", file.to_str().unwrap()]);
     }
 
-    fn kubectl(&self, words: &[&str]) -> String {
+    pub(super) fn kubectl(&self, words: &[&str]) -> String {
         let output = self.plane.kubectl(words).output().unwrap();
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
@@ -184,6 +189,14 @@ fn manifests(version: &str) -> Vec<Value> {
     ]
 }
 
+pub(super) fn own(image: &str) -> ReleaseFlags {
+    ReleaseFlags { images: images(image), ..ReleaseFlags::default() }
+}
+
+pub(super) fn images(image: &str) -> ControllerImageFlags {
+    ControllerImageFlags { image: Some(image.to_owned()), ..ControllerImageFlags::default() }
+}
+
 fn upgrade() -> Mode {
     Mode::Upgrade { downgrade: false }
 }
@@ -248,7 +261,7 @@ fn upstream_olm_is_installed_upgraded_and_reported() {
     // Another release or distribution is refused, and so are other CRDs.
     for (release, crds_only, hint) in [
         (cluster.release("0.2.0"), false, "to change its version: kubectl olm upgrade --version v0.2.0"),
-        (ReleaseFlags { image: Some("example.com/run:1".to_owned()), ..nothing() }, false, "remove it first: "),
+        (own("example.com/run:1"), false, "to run the controllers of kubectl-olm in its place: "),
         (nothing(), true, "it has its CRDs, "),
     ] {
         let (answer, out, _) = cluster.installs(release, Mode::Install, |options| options.crds_only = crds_only);

@@ -13,12 +13,14 @@ use crate::lists::{help, sub_commands};
 use crate::{Home, PROGRAMS, captured, kubeconfig};
 
 /// A command line of each command that connects to an API server. `DIR` is a catalog.
-pub(crate) const COMMANDS: [(&str, &str); 36] = [
+pub(crate) const COMMANDS: [(&str, &str); 38] = [
     ("kubectl-olm-bundle", "synthesize DIR --insecure-skip-tls-verify"),
     ("kubectl-olm-bundle", "unpack example.com/tea:1 --pull-secret tea"),
     ("kubectl-olm", "install --crds-only"),
     ("kubectl-olm", "status"),
     ("kubectl-olm", "uninstall --yes"),
+    ("kubectl-olm", "take-over --image example.com/run:1 --yes"),
+    ("kubectl-olm", "hand-back --yes"),
     ("kubectl-olm", "upgrade --image example.com/tea"),
     ("kubectl-olm", "version"),
     ("kubectl-olm-catalog", "describe tea catalogsource/a/b"),

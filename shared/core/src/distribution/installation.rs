@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{CONTROLLERS, Distribution, PACKAGE_SERVER, RELEASE, UPSTREAM, version_of};
+use super::{CONTROLLERS, Distribution, PACKAGE_SERVER, RELEASE, UPSTREAM, transfer, version_of};
 use crate::api::cluster_service_version::is_copy;
 use crate::api::object;
 
@@ -23,6 +23,9 @@ pub struct Installation {
     pub namespace: String,
     /// The names of the Deployments.
     pub controllers: Vec<String>,
+    /// Whether all of its Deployments are scaled to zero.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
 }
 
 impl Installation {
@@ -34,7 +37,8 @@ impl Installation {
     /// Returns the distribution, version and namespace for messages.
     pub fn describe(&self) -> String {
         let version = self.version.as_deref().unwrap_or("(unknown version)");
-        format!("{} {version} in namespace {}", self.distribution.as_str(), self.namespace)
+        let stopped = if self.stopped { " (stopped)" } else { "" };
+        format!("{} {version} in namespace {}{stopped}", self.distribution.as_str(), self.namespace)
     }
 }
 
@@ -79,7 +83,9 @@ pub fn installations(deployments: &[Value], csvs: &[Value]) -> Vec<Installation>
             version: None,
             namespace,
             controllers: Vec::new(),
+            stopped: true,
         });
+        installation.stopped &= controller.is_none() || transfer::is_stopped(object);
         installation.controllers.extend(controller.map(str::to_owned));
         installation.version = installation.version.take().or(version);
     };
@@ -96,7 +102,11 @@ pub fn installations(deployments: &[Value], csvs: &[Value]) -> Vec<Installation>
             add(Distribution::Upstream, deployment, Some(name), version);
         }
     }
-    found.into_values().collect()
+    let finish = |installation: Installation| Installation {
+        stopped: installation.stopped && !installation.controllers.is_empty(),
+        ..installation
+    };
+    found.into_values().map(finish).collect()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //!   image ----------------------own----+--> Release --Changes--> Release: objects in order --state--> present, absent, changed, …
 //!   Deployments, ClusterServiceVersions --installation--> what is installed: distribution, version, namespace
 //!   all objects of an installation --removal--> what to delete, in order
+//!   Deployments of upstream OLM --transfer--> how to stop and start them
 //! ```
 
 mod changes;
@@ -14,6 +15,7 @@ pub mod removal;
 pub mod state;
 #[cfg(test)]
 mod tests;
+pub mod transfer;
 
 use serde::Serialize;
 use serde_json::Value;

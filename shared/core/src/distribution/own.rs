@@ -8,6 +8,8 @@ use crate::packages::serve::registration;
 
 /// The flag of the controllers that serves PackageManifests.
 const PACKAGES: &str = "--packages";
+/// The flag with their address.
+const PACKAGES_ADDRESS: &str = "--packages-address";
 /// The port of the pod on which they are served.
 const PACKAGES_PORT: u16 = 5443;
 
@@ -103,6 +105,18 @@ pub(super) fn serves_packages(deployment: &Value) -> bool {
         && containers.iter().any(|container| object::list(container, &["args"]).iter().any(|word| word == PACKAGES))
 }
 
+/// Removes the flags with which the controllers serve PackageManifests: a cluster with upstream OLM has a package server.
+pub(super) fn remove_packages(deployment: &mut Value) {
+    if let Some(Value::Array(words)) = deployment.pointer_mut("/spec/template/spec/containers/0/args") {
+        let mut is_value = false;
+        words.retain(|word| {
+            let is_kept = !is_value && word != PACKAGES && word != PACKAGES_ADDRESS;
+            is_value = word == PACKAGES_ADDRESS;
+            is_kept
+        });
+    }
+}
+
 fn deployment(image: &str) -> Value {
     let labels = json!({ "app": CONTROLLERS });
     let probe = |path: &str| json!({ "httpGet": { "path": path, "port": 8081 } });
@@ -128,7 +142,7 @@ fn deployment(image: &str) -> Value {
                             "--namespace", NAMESPACE, "--health-address", "0.0.0.0:8081",
                             "--metrics-address", "0.0.0.0:8080",
                             // The controllers create the Service, the APIService and the certificate.
-                            PACKAGES, "--packages-address", format!("$(POD_IP):{PACKAGES_PORT}"),
+                            PACKAGES, PACKAGES_ADDRESS, format!("$(POD_IP):{PACKAGES_PORT}"),
                         ],
                         "env": [
                             // The image cache.

@@ -21,8 +21,8 @@ pub(super) fn check(context: &Context<'_>, found: &mut Vec<Problem>) {
     let deployments: Vec<Value> = context.all(&kind::DEPLOYMENT).cloned().collect();
     let csvs: Vec<Value> = context.csvs().map(|csv| csv.json.clone()).collect();
     let mut installed = installations(&deployments, &csvs);
-    // Files contain Deployments of any kind, and what has no controllers does not compete.
-    installed.retain(|installation| !installation.controllers.is_empty());
+    // Files contain Deployments of any kind, and what has no controllers, or has stopped them, does not compete.
+    installed.retain(|installation| !installation.controllers.is_empty() && !installation.stopped);
     found.extend(several(context, &installed));
     for lease in context.all(&kind::LEASE) {
         if object::name(lease) == CONTROLLERS {

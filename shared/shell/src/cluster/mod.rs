@@ -15,7 +15,7 @@
 //!   schema_check  validates custom resources against a schema    --Event-->  requested by execute
 //!   metrics  counters and gauges in the Prometheus format
 //!   watcher  list, watch, resume and relist of one query
-//!   follow   one object, for commands that wait; installed: OLM on the cluster, and held Leases
+//!   follow   one object, for commands that wait; installed: OLM on the cluster, and held Leases; upstream: stops and starts it
 //!   lease    leader election                                     <--checked before each write--  live, execute, api
 //!     permit   its validity; clock: monotonic and wall clock
 //!   warning  the Warning headers of responses
@@ -54,6 +54,7 @@ pub(crate) mod schema_check;
 mod supervise;
 pub mod table;
 mod unreadable;
+pub(crate) mod upstream;
 mod warning;
 pub(crate) mod watch;
 pub(crate) mod watcher;

@@ -197,6 +197,9 @@ fn refuse_others(found: &[Installation], release: &Release) -> Result<(), CliErr
     let is_other = found.distribution != release.distribution || found.namespace != release.namespace;
     Err(refusal(found).hint(match () {
         () if found.is_openshift() => OPENSHIFT.to_owned(),
+        () if release.distribution == Distribution::Own && is_other => {
+            "to run the controllers of kubectl-olm in its place: kubectl olm take-over; to remove it: kubectl olm uninstall".to_owned()
+        }
         () if is_other => {
             "remove it first: kubectl olm uninstall --dry-run shows what that does to operators".to_owned()
         }
@@ -233,7 +236,11 @@ fn require_older(found: &[Installation], release: &Release, downgrade: bool) -> 
                 ErrorKind::Api,
                 format!("the cluster has several installations: {}; {}", first.describe(), second.describe()),
             )
-            .hint("remove one of them first"));
+            .hint(if first.stopped || second.stopped {
+                "to change the image of the controllers that were taken over: kubectl olm take-over --image IMAGE; to return to upstream OLM: kubectl olm hand-back"
+            } else {
+                "remove one of them first"
+            }));
         }
     };
     if found.is_openshift() {
@@ -295,7 +302,7 @@ async fn apply_and_wait(
 
 /// Applies an object, and returns it with what was done. In a dry run, an object whose kind or namespace does not exist yet
 /// cannot be checked.
-async fn apply(api: &Api, object: &Value, is_dry: bool) -> Result<(Value, &'static str), CliError> {
+pub(super) async fn apply(api: &Api, object: &Value, is_dry: bool) -> Result<(Value, &'static str), CliError> {
     let target = ObjectRef::from_object(object);
     let before = get(api, &target).await?;
     let answer = if is_dry { api.dry_run_apply(object).await } else { api.apply(object).await };

@@ -36,6 +36,15 @@ pub struct ReleaseFlags {
     /// Namespace of the controllers [default: olm]
     #[arg(long, value_name = "NAME")]
     pub olm_namespace: Option<String>,
+    /// The images.
+    #[command(flatten)]
+    pub images: ControllerImageFlags,
+}
+
+/// The images of the controllers.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Release options")]
+pub struct ControllerImageFlags {
     /// Image of the controllers
     #[arg(long, value_name = "IMAGE")]
     pub image: Option<String>,
@@ -45,6 +54,22 @@ pub struct ReleaseFlags {
     /// Secret in the namespace of the controllers to pull images with (may be repeated)
     #[arg(long = "pull-secret", value_name = "NAME")]
     pub pull_secrets: Vec<String>,
+}
+
+impl ControllerImageFlags {
+    /// Returns this project's release with these images, in a namespace.
+    ///
+    /// # Errors
+    /// There is no image.
+    pub(super) fn own(&self, namespace: Option<String>) -> Result<Release, CliError> {
+        let Some(image) = &self.image else { return Err(no_image()) };
+        Ok(distribution::own(env!("CARGO_PKG_VERSION"), Some(image)).with(&self.changes(namespace)))
+    }
+
+    fn changes(&self, namespace: Option<String>) -> Changes {
+        let Self { image, image_mirror, pull_secrets } = self.clone();
+        Changes { namespace, image, mirrors: image_mirror, pull_secrets }
+    }
 }
 
 impl ReleaseFlags {
@@ -65,19 +90,9 @@ impl ReleaseFlags {
         } else if crds_only {
             distribution::own(env!("CARGO_PKG_VERSION"), None)
         } else {
-            let Some(image) = &self.image else { return Err(no_image()) };
-            distribution::own(env!("CARGO_PKG_VERSION"), Some(image))
+            return self.images.own(self.olm_namespace.clone());
         };
-        Ok(release.with(&self.changes()))
-    }
-
-    fn changes(&self) -> Changes {
-        Changes {
-            namespace: self.olm_namespace.clone(),
-            image: self.image.clone(),
-            mirrors: self.image_mirror.clone(),
-            pull_secrets: self.pull_secrets.clone(),
-        }
+        Ok(release.with(&self.images.changes(self.olm_namespace.clone())))
     }
 
     /// Returns the files, folders and addresses to read.

@@ -99,20 +99,26 @@ async fn read_state(options: &Options) -> Result<Found, CliError> {
     let api = connect(&options.cluster).await?.api;
     let installations = installed(&api).await?;
     let leases = held_leases(&api).await?;
-    let release = match (desired, installations.first()) {
-        (Some(release), _) => Some(release),
-        (None, Some(found)) if found.distribution == Distribution::Own => own_release(&api, found).await?,
-        _ => None,
-    };
-    let targets: Vec<(ObjectRef, Option<Value>)> = match &release {
-        Some(release) => {
-            let of_release =
-                release.objects.iter().map(|object| (ObjectRef::from_object(object), Some(object.clone())));
-            let created = release.creates_packages_api().then(|| (kinds::API_SERVICE.object("", PACKAGES_API), None));
-            of_release.chain(created).collect()
+    let of = |distribution| installations.iter().find(|found| found.distribution == distribution);
+    let (own, upstream) = (of(Distribution::Own), of(Distribution::Upstream));
+    let (release, is_taken_over) = match (desired, own, upstream) {
+        (Some(release), _, _) => (Some(release), false),
+        // The rest of the installation is that of upstream OLM, whose controllers are stopped.
+        (None, Some(own), Some(upstream)) if upstream.stopped => {
+            (Some(own_release(&api, own).await?.only_controllers()), true)
         }
-        None => known(installations.first()).into_iter().map(|target| (target, None)).collect(),
+        (None, Some(own), _) => (Some(own_release(&api, own).await?), false),
+        (None, None, _) => (None, false),
     };
+    let desired = release.iter().flat_map(|release| &release.objects);
+    let mut targets: Vec<(ObjectRef, Option<Value>)> =
+        desired.map(|object| (ObjectRef::from_object(object), Some(object.clone()))).collect();
+    if release.as_ref().is_some_and(Release::creates_packages_api) {
+        targets.push((kinds::API_SERVICE.object("", PACKAGES_API), None));
+    }
+    if release.is_none() || is_taken_over {
+        targets.extend(known(upstream).into_iter().map(|target| (target, None)));
+    }
     let mut objects = Vec::new();
     for (target, desired) in targets {
         let actual = get(&api, &target).await?;
@@ -144,7 +150,7 @@ fn is_crd(target: &ObjectRef) -> bool {
 }
 
 /// Returns this project's release with the image and the namespace of the installed one.
-async fn own_release(api: &Api, found: &Installation) -> Result<Option<Release>, CliError> {
+async fn own_release(api: &Api, found: &Installation) -> Result<Release, CliError> {
     let name = olm_core::distribution::CONTROLLERS;
     let deployment = get(api, &kinds::DEPLOYMENT.object(&found.namespace, name)).await?.unwrap_or_default();
     let containers = object::list(&deployment, &["spec", "template", "spec", "containers"]);
@@ -153,7 +159,7 @@ async fn own_release(api: &Api, found: &Installation) -> Result<Option<Release>,
         namespace: Some(found.namespace.clone()),
         ..olm_core::distribution::Changes::default()
     };
-    Ok(Some(own(env!("CARGO_PKG_VERSION"), Some(image)).with(&changes)))
+    Ok(own(env!("CARGO_PKG_VERSION"), Some(image)).with(&changes))
 }
 
 /// Returns the objects that every installation has, without manifests to compare with: the CRDs, and those of upstream OLM.
@@ -162,7 +168,8 @@ fn known(found: Option<&Installation>) -> Vec<ObjectRef> {
     if let Some(found) = found {
         let namespace = &found.namespace;
         targets.push(kinds::NAMESPACE.object("", namespace));
-        let deployments = olm_core::distribution::UPSTREAM.into_iter().chain([PACKAGE_SERVER]);
+        let controllers = if found.stopped { [].as_slice() } else { &olm_core::distribution::UPSTREAM };
+        let deployments = controllers.iter().copied().chain([PACKAGE_SERVER]);
         targets.extend(deployments.map(|name| kinds::DEPLOYMENT.object(namespace, name)));
         targets.push(kinds::CLUSTER_SERVICE_VERSION.object(namespace, PACKAGE_SERVER));
         targets.push(kinds::API_SERVICE.object("", PACKAGES_API));

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::blocking::block_on;
 use crate::cli::connect::connect;
-use crate::cli::flags::{ClusterFlags, DryRun, ImageFlags};
+use crate::cli::flags::{ClusterFlags, DryRun};
 use crate::cli::prompt::confirm;
 use crate::cli::table::age;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer, signal};
@@ -28,7 +28,7 @@ use crate::cluster::api::Api;
 use crate::cluster::follow::{follow, lasts};
 use crate::cluster::installed::{get, installed, list};
 use crate::cluster::request_error::{Place, RequestError};
-use crate::run::{self, FeatureGates, Mode, Release};
+use crate::run::{self, Mode, Release};
 
 /// How long running controllers may take to clean up after ClusterServiceVersions, which takes them seconds. The command does the rest.
 const CLEANING: Duration = Duration::from_secs(10);
@@ -346,23 +346,8 @@ impl Work {
     /// Returns the options for doing the rest of the work of the controllers.
     fn releasing(&self, options: &Options) -> run::Options {
         let timeout = Some(self.deadline.saturating_duration_since(Instant::now()));
-        run::Options {
-            mode: Mode::ReleaseFinalizers(Release { namespaces: Vec::new(), dry_run: false, yes: true, timeout }),
-            cluster: options.cluster.clone(),
-            namespace: NAMESPACE.to_owned(),
-            objects_namespace: "default".to_owned(),
-            catalogs: Vec::new(),
-            catalog_images: Vec::new(),
-            bundle_images: Vec::new(),
-            catalog_pods: false,
-            images: ImageFlags::default(),
-            image_size_limit: None,
-            feature_gates: FeatureGates::default(),
-            retry_optional: false,
-            protected_copied_csv_namespaces: Vec::new(),
-            output: None,
-            log_lines: true,
-        }
+        let release = Release { namespaces: Vec::new(), dry_run: false, yes: true, timeout };
+        run::Options::new(Mode::ReleaseFinalizers(release), options.cluster.clone(), NAMESPACE)
     }
 
     /// Reports what the deletion waits for.

@@ -30,6 +30,8 @@ enum Found {
     NoOlm,
     /// It has the CRDs of OLM, but no controllers.
     NoControllers,
+    /// The controllers of OLM, as described, are stopped, and no others are running.
+    Stopped(String),
     /// OLM runs, as described, with this many operators, and this many for which a user has to act.
     Olm { described: String, operators: usize, blocked: usize },
 }
@@ -59,23 +61,25 @@ fn read_cluster() -> Found {
 }
 
 fn read(flags: &ClusterFlags) -> Result<Found, CliError> {
-    let (has_crds, described) = block_on(async {
+    let (has_crds, described, stopped) = block_on(async {
         let api = connect(flags).await?.api;
         let mut has_crds = false;
         for crd in crd::all() {
             let target = kinds::CUSTOM_RESOURCE_DEFINITION.object("", object::name(&crd));
             has_crds = has_crds || get(&api, &target).await?.is_some();
         }
-        let mut described: Vec<String> = installed(&api).await?.iter().map(Installation::describe).collect();
+        let (stopped, running): (Vec<_>, Vec<_>) = installed(&api).await?.into_iter().partition(|found| found.stopped);
+        let mut described: Vec<String> = running.iter().map(Installation::describe).collect();
         described.extend(
             held_leases(&api).await?.iter().map(|lease| format!("kubectl olm run on {}", lease.holder_identity)),
         );
-        Ok::<_, CliError>((has_crds, described))
+        Ok::<_, CliError>((has_crds, described, stopped.first().map(Installation::describe)))
     })?;
-    Ok(match (has_crds, described.is_empty()) {
-        (false, _) => Found::NoOlm,
-        (true, true) => Found::NoControllers,
-        (true, false) => {
+    Ok(match (has_crds, described.is_empty(), stopped) {
+        (false, _, _) => Found::NoOlm,
+        (true, true, None) => Found::NoControllers,
+        (true, true, Some(stopped)) => Found::Stopped(stopped),
+        (true, false, _) => {
             let everywhere = NamespaceFlags { namespace: None, all_namespaces: true };
             let mut silent = Printer::to(std::io::sink(), std::io::sink());
             let operators = operators_in(flags, &everywhere, &mut silent)?;
@@ -95,6 +99,9 @@ fn text(found: &Found) -> String {
         Found::NoOlm => ("The cluster has no OLM.".to_owned(), &WITHOUT_OLM),
         Found::NoControllers => {
             ("The cluster has the CRDs of OLM, but no controllers are running.".to_owned(), &WITHOUT_CONTROLLERS)
+        }
+        Found::Stopped(described) => {
+            (format!("The cluster has {described}, and no controllers are running."), &STOPPED)
         }
         Found::Olm { described, operators: 0, .. } => {
             (format!("The cluster has {described}, and no operators."), &WITHOUT_OPERATORS)
@@ -130,6 +137,11 @@ const WITHOUT_OLM: [(&str, &str); 3] = [
 ];
 const WITHOUT_CONTROLLERS: [(&str, &str); 2] =
     [("run", "Run the controllers on this machine"), ("status", "Show the state of each object")];
+const STOPPED: [(&str, &str); 3] = [
+    ("hand-back", "Start the controllers of upstream OLM again"),
+    ("run", "Or run the controllers on this machine"),
+    ("status", "Show the state of each object"),
+];
 const WITHOUT_OPERATORS: [(&str, &str); 3] = [
     ("catalog list", "List the packages that can be installed"),
     ("operator install PACKAGE", "Show what an installation would do, and install after a prompt"),
@@ -162,6 +174,7 @@ mod tests {
             (Found::Unreadable("it does not respond within 3 s".to_owned()), "version"),
             (Found::NoOlm, "install --crds-only"),
             (Found::NoControllers, "run"),
+            (Found::Stopped("upstream OLM v1 in namespace olm (stopped)".to_owned()), "hand-back"),
             (olm(0, 0), "catalog list"),
             (olm(2, 0), "operator list -A"),
             (olm(2, 1), "operator list -A --blocked"),

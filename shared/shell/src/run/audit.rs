@@ -1,9 +1,9 @@
 //! The output of `run --audit`: with `-o json` an [`AuditEvent`] per line, with `-o yaml` one per document.
 
-use olm_core::api::object::ObjectRef;
+use olm_core::api::object::{Gvk, ObjectRef};
 use olm_core::plan::{Action, Key, Reason, Severity};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::report::Cause;
@@ -12,7 +12,7 @@ use crate::cli::output::API_VERSION;
 use crate::cli::{CliError, Printer};
 
 /// An action that the controllers would take, or a reason why they take none.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditEvent {
     /// `kubectl-olm/v1`
@@ -45,7 +45,7 @@ pub struct AuditEvent {
 }
 
 /// The type of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum AuditType {
     /// A write that would be sent.
@@ -59,7 +59,7 @@ pub enum AuditType {
 }
 
 /// An object of the cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditObject {
     /// Group and version of the object.
@@ -70,6 +70,13 @@ pub struct AuditObject {
     pub namespace: String,
     /// Name of the object.
     pub name: String,
+}
+
+impl AuditObject {
+    fn describe(&self) -> String {
+        let gvk = Gvk::from_api_version(&self.api_version, &self.kind);
+        ObjectRef { gvk, namespace: self.namespace.clone(), name: self.name.clone() }.to_string()
+    }
 }
 
 impl AuditEvent {
@@ -122,6 +129,14 @@ impl AuditEvent {
     /// Returns the event of a cause, with what it blocks.
     pub(super) fn of_cause(cause: &Cause) -> Self {
         Self { message: Some(cause.message.clone()), ..Self::reason(&cause.reason) }
+    }
+
+    /// Returns the write as a line, as the audit prints it.
+    pub(super) fn line(&self) -> String {
+        let verb = self.verb.as_deref().unwrap_or_default();
+        let object = self.object.as_ref().map(AuditObject::describe).unwrap_or_default();
+        let subject = self.subject.as_deref().unwrap_or_default();
+        format!("would {verb} {object}  (for {subject})")
     }
 
     /// Prints the event.

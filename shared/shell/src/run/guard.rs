@@ -8,12 +8,13 @@ use olm_core::api::custom_resource_definition::CustomResourceDefinition;
 use olm_core::api::kinds::{self, Kind};
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
-use serde_json::json;
+use serde_json::Value;
 use tracing::info;
 
 use crate::cli::{CliError, ErrorKind};
 use crate::cluster::api::{Api, ListQuery, Resource, WatchEvent};
 use crate::cluster::request_error::RequestError;
+use crate::cluster::upstream;
 
 /// The kinds that planning requires.
 const NEEDED: [&Kind; 8] = [
@@ -26,8 +27,6 @@ const NEEDED: [&Kind; 8] = [
     &kinds::OPERATOR_GROUP,
     &kinds::OPERATOR_CONDITION,
 ];
-/// The label selector of the Deployments of a real OLM's controllers, in any namespace.
-const CONTROLLERS: &str = "app in (olm-operator,catalog-operator)";
 
 /// Returns an error if the API server does not serve OLM's kinds.
 pub(super) async fn require_crds(api: &Api) -> Result<(), CliError> {
@@ -53,7 +52,7 @@ pub(super) async fn require_crds(api: &Api) -> Result<(), CliError> {
 /// Waits until the API server serves all of OLM's kinds.
 pub(super) async fn wait_for_crds(api: &Api) -> Result<(), CliError> {
     let crds = Resource::from(&kinds::CUSTOM_RESOURCE_DEFINITION);
-    let established = |crd: &serde_json::Value| CustomResourceDefinition::new(crd).conditions().is_true(ESTABLISHED);
+    let established = |crd: &Value| CustomResourceDefinition::new(crd).conditions().is_true(ESTABLISHED);
     let cannot = |verb: &'static str| {
         move |status| RequestError::of_cluster(verb, "customresourcedefinitions.apiextensions.k8s.io", status)
     };
@@ -80,27 +79,14 @@ pub(super) async fn wait_for_crds(api: &Api) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Returns the Deployments of a real OLM that are not scaled to zero.
-async fn controllers(api: &Api) -> Result<Vec<ObjectRef>, CliError> {
-    let deployments = Resource::from(&kinds::DEPLOYMENT);
-    let page = api
-        .list(&ListQuery::all(&deployments).labelled(CONTROLLERS))
-        .await
-        .map_err(|status| RequestError::about("list", &deployments, "", status))?;
-    let runs = |d: &&serde_json::Value| {
-        object::at(d, &["spec", "replicas"]).as_i64().unwrap_or(1) > 0 && !object::is_deleting(d)
-    };
-    Ok(page.objects.iter().filter(runs).map(ObjectRef::from_object).collect())
-}
-
-fn runs_here(running: &[ObjectRef]) -> CliError {
-    let names: Vec<String> = running.iter().map(ToString::to_string).collect();
+fn runs_here(running: &[Value]) -> CliError {
+    let names: Vec<String> = running.iter().map(|deployment| ObjectRef::from_object(deployment).to_string()).collect();
     CliError::new(ErrorKind::Api, format!("OLM is already running on the cluster: {}", names.join(", ")))
 }
 
 /// Returns an error if a real OLM is running, which releases finalizers itself.
 pub(super) async fn require_none(api: &Api) -> Result<(), CliError> {
-    match &controllers(api).await?[..] {
+    match &upstream::running(api).await?[..] {
         [] => Ok(()),
         running => Err(runs_here(running).hint(
             "it removes the finalizer itself; if it does not, scale it to zero first: kubectl scale --replicas 0",
@@ -108,22 +94,25 @@ pub(super) async fn require_none(api: &Api) -> Result<(), CliError> {
     }
 }
 
-/// Returns an error if a real OLM is running; with `take_over`, scales its Deployments to zero instead.
+/// Returns an error if a real OLM is running; with `take_over`, stops it instead.
 pub(super) async fn require_alone(api: &Api, take_over: bool) -> Result<(), CliError> {
-    let running = controllers(api).await?;
+    let running = upstream::running(api).await?;
     if running.is_empty() {
         return Ok(());
     }
     if !take_over {
         return Err(runs_here(&running)
-            .hint("--audit prints what would be done; --take-over scales that OLM to zero and takes over"));
+            .hint("--audit prints what would be done; --take-over stops that OLM and takes over, kubectl olm hand-back starts it again"));
     }
-    for deployment in running {
-        api.merge(&deployment, &json!({ "spec": { "replicas": 0 } }))
+    for deployment in &running {
+        let target = ObjectRef::from_object(deployment);
+        upstream::stop(api, deployment)
             .await
-            .map_err(|status| RequestError::new("patch", "deployments.apps", &deployment.namespace, status))
-            .map_err(|error| CliError::from(error).while_doing(format_args!("cannot scale {deployment} to zero")))?;
-        info!(%deployment, "scaled to zero to take over");
+            .map_err(|error| CliError::from(error).while_doing(format_args!("cannot scale {target} to zero")))?;
+        info!(deployment = %target, "scaled to zero to take over; kubectl olm hand-back starts it again");
+    }
+    for deployment in &running {
+        upstream::wait_until_stopped(api, deployment).await?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   live      on a cluster: live and --audit    guard      checks before writing
+//!                                               preflight  an audit before a take-over
 //!                                               endpoints  health and metrics
 //!                                               packages   the API of PackageManifests
 //!                                               log        output while running: log lines, or a timeline
@@ -25,6 +26,7 @@ mod guard;
 mod live;
 mod log;
 mod packages;
+pub(crate) mod preflight;
 mod release;
 mod report;
 mod script;
@@ -40,6 +42,7 @@ use std::time::Duration;
 use olm_core::settings::{CatalogPods, Settings};
 
 pub use self::packages::PackagesAddress;
+pub use self::preflight::TakeOver;
 pub use self::release::Release;
 use crate::cli::flags::{ClusterFlags, DataFormat, ImageFlags};
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
@@ -83,6 +86,27 @@ pub struct Options {
 }
 
 impl Options {
+    /// Returns the options of a mode, with the default of everything else.
+    pub fn new(mode: Mode, cluster: ClusterFlags, namespace: &str) -> Self {
+        Self {
+            mode,
+            cluster,
+            namespace: namespace.to_owned(),
+            objects_namespace: "default".to_owned(),
+            catalogs: Vec::new(),
+            catalog_images: Vec::new(),
+            bundle_images: Vec::new(),
+            catalog_pods: false,
+            images: ImageFlags::default(),
+            image_size_limit: None,
+            feature_gates: FeatureGates::default(),
+            retry_optional: false,
+            protected_copied_csv_namespaces: Vec::new(),
+            output: None,
+            log_lines: false,
+        }
+    }
+
     /// Returns how images are pulled, all of which are named by objects of the cluster.
     fn images(&self) -> Result<image::Options, CliError> {
         let mut images = self.images.options()?.for_others();
@@ -106,7 +130,7 @@ pub enum Mode {
         /// With `once`: stop after this time in any case.
         timeout: Option<Duration>,
         /// Stop a real OLM on the cluster first, instead of refusing to run.
-        take_over: bool,
+        take_over: Option<TakeOver>,
         /// Acquire the Lease that prevents two instances from writing at the same time.
         lease: bool,
         /// The address to serve metrics on.
@@ -237,6 +261,11 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     if let Mode::Simulate(paths) = &options.mode {
         return simulate::run(options, paths, printer);
     }
+    if let Mode::Live { take_over: Some(take_over), .. } = options.mode
+        && let Some(outcome) = preflight::take_over(options, take_over, printer)?
+    {
+        return Ok(outcome);
+    }
     // One thread is enough, since it mostly waits. Plans are computed on another, because they can take long.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -250,7 +279,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
                 live::Live { once, timeout, ..live::Live::audit(options) }.run(printer).await
             }
             Mode::Live { once, timeout, take_over, lease, metrics, health, packages } => {
-                let (once, timeout, take_over, lease) = (*once, *timeout, *take_over, *lease);
+                let (once, timeout, take_over, lease) = (*once, *timeout, take_over.is_some(), *lease);
                 let (metrics, health, packages) = (*metrics, *health, packages.as_ref());
                 let live =
                     live::Live { options, audit: false, once, timeout, take_over, lease, metrics, health, packages };

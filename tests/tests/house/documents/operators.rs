@@ -282,7 +282,7 @@ forms! {
     }
     /// The state of OLM itself, of catalogs and of operators: status.
     OLMStatus {
-        /// What is installed: one installation, unless something is wrong.
+        /// What is installed: one installation, and a stopped one after a take-over, unless something is wrong.
         installations: Vec<Installation>,
         /// Held Leases of kubectl olm run.
         leases: Vec<OLMLease>,
@@ -303,6 +303,8 @@ forms! {
         namespace: String,
         /// The names of the Deployments.
         controllers: Vec<String>,
+        /// Whether all of its Deployments are scaled to zero, as after a take-over; absent if not.
+        stopped: Option<bool>,
     }
     /// A held Lease of kubectl olm run.
     OLMLease {

@@ -1,0 +1,116 @@
+//! The transfer of a cluster between upstream OLM and this project's controllers.
+//!
+//! ```text
+//!   upstream OLM runs --stop--> Deployments at zero replicas, the number in an annotation --start--> upstream OLM runs
+//! ```
+//! Nothing else of upstream OLM changes, so that it continues where it stopped.
+
+use serde_json::{Value, json};
+
+use super::{CONTROLLERS, NAMESPACE, Release, own};
+use crate::api::object;
+
+/// The annotation of a stopped Deployment with its number of replicas before.
+pub const REPLICAS: &str = "kubectl-olm/replicas";
+
+/// Returns the number of replicas that a Deployment specifies; 1 if it specifies none.
+fn replicas(deployment: &Value) -> i64 {
+    object::at(deployment, &["spec", "replicas"]).as_i64().unwrap_or(1)
+}
+
+/// Returns whether a Deployment is scaled to zero.
+pub fn is_stopped(deployment: &Value) -> bool {
+    replicas(deployment) <= 0
+}
+
+/// Returns the patch that scales a Deployment to zero and records its number of replicas; `None` if it is stopped already.
+pub fn stop(deployment: &Value) -> Option<Value> {
+    let replicas = replicas(deployment);
+    (replicas > 0).then(
+        || json!({ "metadata": { "annotations": { REPLICAS: replicas.to_string() } }, "spec": { "replicas": 0 } }),
+    )
+}
+
+/// Returns the patch that scales a Deployment to the recorded number of replicas; `None` if it is not stopped. Without a valid record it
+/// gets one replica, as in the manifests of upstream OLM.
+pub fn start(deployment: &Value) -> Option<Value> {
+    let recorded = object::annotation(deployment, REPLICAS).and_then(|text| text.parse::<i32>().ok());
+    let replicas = recorded.filter(|replicas| *replicas > 0).unwrap_or(1);
+    is_stopped(deployment)
+        .then(|| json!({ "metadata": { "annotations": { REPLICAS: null } }, "spec": { "replicas": replicas } }))
+}
+
+impl Release {
+    /// Returns the part of this project's release that a cluster with upstream OLM lacks: the controllers with their account and
+    /// permissions, and the namespace of their Lease. They do not serve PackageManifests, as upstream OLM has a package server.
+    #[must_use]
+    pub fn only_controllers(mut self) -> Self {
+        let namespace = self.namespace.clone();
+        self.objects.retain(|object| match object::kind(object) {
+            "Namespace" => object::name(object) == NAMESPACE && namespace != NAMESPACE,
+            _ => object::name(object) == CONTROLLERS,
+        });
+        let is_deployment = |object: &&mut Value| object::kind(object) == "Deployment";
+        self.objects.iter_mut().filter(is_deployment).for_each(own::remove_packages);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::{Changes, own};
+
+    #[test]
+    fn a_deployment_runs_again_with_the_replicas_it_had() {
+        for (before, recorded) in [(json!({ "replicas": 3 }), "3"), (json!({}), "1")] {
+            let mut deployment = json!({ "metadata": { "name": "olm-operator" }, "spec": before });
+            let stopped = stop(&deployment).unwrap();
+            assert_eq!(
+                stopped,
+                json!({ "metadata": { "annotations": { REPLICAS: recorded } }, "spec": { "replicas": 0 } })
+            );
+            assert_eq!(start(&deployment), None);
+            json_patch::merge(&mut deployment, &stopped);
+            assert!(is_stopped(&deployment));
+            // The record of the first stop remains.
+            assert_eq!(stop(&deployment), None);
+            let started = start(&deployment).unwrap();
+            json_patch::merge(&mut deployment, &started);
+            assert_eq!(
+                deployment,
+                json!({
+                    "metadata": { "name": "olm-operator", "annotations": {} },
+                    "spec": { "replicas": recorded.parse::<i64>().unwrap() },
+                })
+            );
+        }
+    }
+
+    #[test]
+    fn an_invalid_record_counts_as_one_replica() {
+        for record in ["", "many", "0", "-4", "99999999999"] {
+            let deployment = json!({
+                "metadata": { "annotations": { REPLICAS: record } }, "spec": { "replicas": 0 },
+            });
+            assert_eq!(start(&deployment).unwrap()["spec"]["replicas"], 1, "{record}");
+        }
+    }
+
+    #[test]
+    fn the_controllers_are_added_without_what_upstream_olm_has() {
+        let named = |release: Release| -> Vec<String> {
+            let objects = release.only_controllers().objects;
+            objects.iter().map(|object| format!("{}/{}", object::kind(object), object::name(object))).collect()
+        };
+        let added = ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Deployment"]
+            .map(|kind| format!("{kind}/{CONTROLLERS}"));
+        let release = || own("1.0.0", Some("example.com/run:1"));
+        assert_eq!(named(release()), added);
+        assert!(release().creates_packages_api() && !release().only_controllers().creates_packages_api());
+        let args = release().only_controllers().objects[3].pointer("/spec/template/spec/containers/0/args").cloned();
+        assert_eq!(args.unwrap().as_array().unwrap().len(), 6);
+        let changes = Changes { namespace: Some("operator-lifecycle".to_owned()), ..Changes::default() };
+        assert_eq!(named(release().with(&changes))[0], "Namespace/olm");
+    }
+}

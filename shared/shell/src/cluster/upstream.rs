@@ -1,0 +1,73 @@
+//! Stops and starts the Deployments of upstream OLM.
+
+use std::collections::BTreeSet;
+
+use futures::StreamExt;
+use olm_core::api::kinds;
+use olm_core::api::object::{self, ObjectRef};
+use olm_core::distribution::transfer;
+use serde_json::Value;
+
+use super::api::{Api, ListQuery, Resource, WatchEvent};
+use super::installed::upstream_controllers;
+use super::request_error::RequestError;
+
+/// The status code of a watch that starts at a resourceVersion that is too old.
+const GONE: u16 = 410;
+
+/// Returns the Deployments of upstream OLM that are not scaled to zero.
+pub(crate) async fn running(api: &Api) -> Result<Vec<Value>, RequestError> {
+    let mut deployments = upstream_controllers(api).await?;
+    deployments.retain(|deployment| !transfer::is_stopped(deployment) && !object::is_deleting(deployment));
+    Ok(deployments)
+}
+
+/// Scales a Deployment to zero, and records its number of replicas. Returns false if it is stopped already.
+pub(crate) async fn stop(api: &Api, deployment: &Value) -> Result<bool, RequestError> {
+    patch(api, deployment, transfer::stop(deployment)).await
+}
+
+/// Scales a Deployment to the recorded number of replicas. Returns false if it is not stopped.
+pub(crate) async fn start(api: &Api, deployment: &Value) -> Result<bool, RequestError> {
+    patch(api, deployment, transfer::start(deployment)).await
+}
+
+async fn patch(api: &Api, deployment: &Value, patch: Option<Value>) -> Result<bool, RequestError> {
+    let Some(patch) = patch else { return Ok(false) };
+    let target = ObjectRef::from_object(deployment);
+    match api.merge(&target, &patch).await {
+        Ok(_) => Ok(true),
+        Err(refusal) => Err(RequestError::new("patch", "deployments.apps", &target.namespace, refusal)),
+    }
+}
+
+/// Waits until no pod of a Deployment is left: a pod that terminates may still write.
+pub(crate) async fn wait_until_stopped(api: &Api, deployment: &Value) -> Result<(), RequestError> {
+    let pods = Resource::from(&kinds::POD);
+    let labels: Vec<String> = object::entries(deployment, &["spec", "selector", "matchLabels"])
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    let labels = if labels.is_empty() { vec![format!("app={}", object::name(deployment))] } else { labels };
+    let namespace = object::namespace(deployment);
+    let query = ListQuery::all(&pods).within(namespace).labelled(&labels.join(","));
+    let refused = |verb| move |refusal| RequestError::new(verb, "pods", namespace, refusal);
+    loop {
+        let page = api.list(&query).await.map_err(refused("list"))?;
+        let mut left: BTreeSet<String> = page.objects.iter().map(|pod| object::uid(pod).to_owned()).collect();
+        if left.is_empty() {
+            return Ok(());
+        }
+        let events = api.watch(&query, &page.resource_version).await.map_err(refused("watch"))?;
+        let mut events = std::pin::pin!(events);
+        while !left.is_empty() {
+            match events.next().await {
+                Some(Ok(WatchEvent::Added(pod))) => drop(left.insert(object::uid(&pod).to_owned())),
+                Some(Ok(WatchEvent::Deleted(pod))) => drop(left.remove(object::uid(&pod))),
+                Some(Ok(_)) => {}
+                Some(Err(refusal)) if refusal.code != GONE => return Err(refused("watch")(refusal)),
+                Some(Err(_)) | None => break,
+            }
+        }
+        // The next list confirms it, and continues a watch that has ended.
+    }
+}

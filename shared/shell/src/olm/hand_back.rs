@@ -1,0 +1,212 @@
+//! `kubectl olm hand-back`: removes this project's controllers from the cluster, and starts upstream OLM in their place.
+//!
+//! ```text
+//!   preflight --> confirm --> delete the Deployment --> acquire the Lease --> start upstream OLM --> delete account and permissions
+//! ```
+//! The Lease ensures that no other process runs the controllers.
+
+use std::time::Duration;
+
+use olm_core::api::kinds::{self, Kind};
+use olm_core::api::object::{self, ObjectRef};
+use olm_core::distribution::installation::Installation;
+use olm_core::distribution::{CONTROLLERS, Distribution, RELEASE, Release, transfer};
+use serde_json::Value;
+
+use super::install::qualified;
+use super::transfer::{held, remove};
+use super::wait::{self, End, Waiting};
+use crate::blocking::block_on;
+use crate::cli::connect::connect;
+use crate::cli::flags::{ClusterFlags, DryRun};
+use crate::cli::prompt::confirm;
+use crate::cli::table::age;
+use crate::cli::{CliError, ErrorKind, Outcome, Printer, signal};
+use crate::cluster::api::Api;
+use crate::cluster::installed::{get, held_leases, installed, list, upstream_controllers};
+use crate::cluster::lease::{Denied, Lease};
+use crate::cluster::request_error::RequestError;
+use crate::cluster::upstream;
+use crate::run::{self, Mode, preflight};
+
+/// Whether to hand back, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The cluster.
+    pub cluster: ClusterFlags,
+    /// Whether to proceed if the controllers would still change objects.
+    pub allow_changes: bool,
+    /// Whether to print only what would be done.
+    pub dry_run: DryRun,
+    /// Whether to skip the prompt.
+    pub yes: bool,
+    /// How long to wait until upstream OLM is ready.
+    pub timeout: Duration,
+}
+
+/// Hands the cluster back to upstream OLM. The outcome is negative if the controllers would still change objects, the user declines, or
+/// upstream OLM is not ready in time.
+///
+/// # Errors
+/// The cluster has no upstream OLM, another process writes to it, or the server refuses a request.
+pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let Some(change) = block_on(Change::read(options))? else {
+        printer.talk("upstream OLM is running, without controllers of kubectl-olm: nothing to hand back");
+        return Ok(Outcome::Done);
+    };
+    if !options.allow_changes {
+        let namespace = &change.upstream.namespace;
+        let audit = run::Options::new(Mode::Audit { once: true, timeout: None }, options.cluster.clone(), namespace);
+        if let Some(outcome) = preflight::refuse(&audit, "hand back", printer)? {
+            return Ok(outcome);
+        }
+    }
+    if options.dry_run != DryRun::None {
+        return change.print(options.dry_run, printer);
+    }
+    let upstream = Installation { stopped: false, ..change.upstream.clone() }.describe();
+    let question = match change.added.is_empty() {
+        true => format!("Start {upstream}?"),
+        false => format!("Remove the controllers of kubectl-olm, and start {upstream}?"),
+    };
+    if !confirm(printer, &question, options.yes)? {
+        printer.talk("nothing was changed");
+        return Ok(Outcome::Negative);
+    }
+    block_on(change.execute(options, &upstream, printer))
+}
+
+/// What is changed.
+struct Change {
+    upstream: Installation,
+    /// The stopped Deployments of upstream OLM.
+    stopped: Vec<Value>,
+    /// The objects of this project's controllers.
+    added: Vec<ObjectRef>,
+}
+
+impl Change {
+    /// Reads what is to be changed; `None` if nothing is.
+    async fn read(options: &Options) -> Result<Option<Self>, CliError> {
+        let api = connect(&options.cluster).await?.api;
+        let deployments = upstream_controllers(&api).await?;
+        let found = installed(&api).await?;
+        let is_upstream = |found: &&Installation| found.distribution == Distribution::Upstream;
+        let Some(upstream) = found.iter().filter(is_upstream).find(|found| !found.controllers.is_empty()) else {
+            return Err(CliError::new(ErrorKind::Api, "the cluster has no upstream OLM to hand back to")
+                .hint("to replace the controllers by upstream OLM: kubectl olm uninstall --keep-crds, and then kubectl olm install --version VERSION"));
+        };
+        let mut added = Vec::new();
+        for kind in [&kinds::DEPLOYMENT, &kinds::CLUSTER_ROLE_BINDING, &kinds::CLUSTER_ROLE, &kinds::SERVICE_ACCOUNT] {
+            added.extend(own_objects(&api, kind).await?);
+        }
+        let has_deployment = added.iter().any(|target| target.gvk.kind == kinds::DEPLOYMENT.kind);
+        if let Some(lease) = held_leases(&api).await?.first().filter(|_| !has_deployment) {
+            return Err(held(lease));
+        }
+        let stopped: Vec<Value> = deployments.into_iter().filter(transfer::is_stopped).collect();
+        let change = Self { upstream: upstream.clone(), stopped, added };
+        Ok((!change.stopped.is_empty() || !change.added.is_empty()).then_some(change))
+    }
+
+    fn print(&self, dry_run: DryRun, printer: &mut Printer) -> Result<Outcome, CliError> {
+        let note = dry_run.note();
+        for target in &self.added {
+            printer.line(format_args!("{} deleted{note}", qualified(&target.to_object())))?;
+        }
+        for deployment in &self.stopped {
+            printer.line(format_args!("{} scaled up{note}", qualified(deployment)))?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    async fn execute(&self, options: &Options, upstream: &str, printer: &mut Printer) -> Result<Outcome, CliError> {
+        let api = connect(&options.cluster).await?.api;
+        let mut lease = Lease::new(api.clone()).await;
+        let mut waiting = Waiting::default();
+        let limit = if options.timeout.is_zero() { Duration::MAX } else { options.timeout };
+        let ended = tokio::select! {
+            ended = tokio::time::timeout(limit, self.transfer(&api, &mut lease, &mut waiting, printer)) => Some(ended),
+            _ = signal::received() => None,
+        };
+        lease.release().await;
+        let Some(ended) = ended else {
+            printer.talk("run the command again to continue");
+            return Ok(Outcome::Interrupted);
+        };
+        let causes: Vec<String> = match ended {
+            Ok(Ok(End::Healthy)) => {
+                printer.talk(format_args!("{upstream} is running; kubectl olm take-over returns to kubectl-olm"));
+                return Ok(Outcome::Done);
+            }
+            Ok(Ok(End::Failed(causes))) => causes,
+            Ok(Err(error)) => return Err(error),
+            Err(_) => waiting.lines().chain([format!("not ready after {}", age(options.timeout))]).collect(),
+        };
+        causes.iter().for_each(|cause| printer.reason(cause));
+        printer.error(
+            &CliError::new(ErrorKind::Api, format!("{upstream} is not ready"))
+                .hint("correct the cause, and run the command again")
+                .hint("kubectl olm take-over runs the controllers of kubectl-olm in its place"),
+        );
+        Ok(Outcome::Negative)
+    }
+
+    async fn transfer(
+        &self,
+        api: &Api,
+        lease: &mut Lease,
+        waiting: &mut Waiting,
+        printer: &mut Printer,
+    ) -> Result<End, CliError> {
+        let (deployments, access): (Vec<ObjectRef>, Vec<ObjectRef>) =
+            self.added.iter().cloned().partition(|target| target.gvk.kind == kinds::DEPLOYMENT.kind);
+        remove(api, &deployments, printer).await?;
+        match lease.claim_abandoned().await {
+            Ok(()) => {}
+            Err(Denied::Held(_)) => {
+                let holder = held_leases(api).await?;
+                return Err(holder.first().map_or_else(
+                    || {
+                        CliError::new(ErrorKind::Api, "another process has just acquired and released the Lease")
+                            .hint("run the command again")
+                    },
+                    held,
+                ));
+            }
+            // Without the namespace of the Lease no process can hold it.
+            Err(Denied::Refused(refusal)) if refusal.is_not_found() => {}
+            Err(Denied::Refused(refusal)) => {
+                let error = RequestError::new(
+                    "update",
+                    "leases.coordination.k8s.io",
+                    crate::cluster::lease::NAMESPACE,
+                    refusal,
+                );
+                return Err(CliError::from(error)
+                    .while_doing("cannot acquire the Lease, which ensures that no other process writes"));
+            }
+        }
+        for deployment in &self.stopped {
+            if upstream::start(api, deployment).await? {
+                printer.line(format_args!("{} scaled up", qualified(deployment)))?;
+            }
+        }
+        printer.flush()?;
+        let release = Release {
+            distribution: Distribution::Upstream,
+            version: self.upstream.version.clone().unwrap_or_default(),
+            namespace: self.upstream.namespace.clone(),
+            objects: upstream_controllers(api).await?,
+        };
+        let ended = wait::healthy(api, &release, waiting, printer).await?;
+        remove(api, &access, printer).await?;
+        Ok(ended)
+    }
+}
+
+/// Returns the objects of a kind that belong to this project's controllers.
+async fn own_objects(api: &Api, kind: &Kind) -> Result<Vec<ObjectRef>, CliError> {
+    let labelled = list(api, kind, |query| query.labelled(RELEASE)).await?;
+    Ok(labelled.iter().filter(|object| object::name(object) == CONTROLLERS).map(ObjectRef::from_object).collect())
+}

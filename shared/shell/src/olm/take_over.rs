@@ -1,0 +1,266 @@
+//! `kubectl olm take-over`: stops upstream OLM, and runs this project's controllers in the cluster in its place.
+//!
+//! ```text
+//!   installed --preflight--> confirm --> account, permissions --> stop upstream OLM --> Deployment --healthy--> done
+//!                                                                                          |
+//!                                       delete, start upstream OLM <--cannot become ready--+
+//! ```
+//! CRDs, operators and catalogs remain as they are. The command can be repeated, for example with another image.
+
+use std::time::Duration;
+
+use olm_core::api::object::{self, ObjectRef};
+use olm_core::distribution::installation::Installation;
+use olm_core::distribution::{Distribution, Release, Stage, stage};
+use serde_json::Value;
+
+use super::install::{apply, qualified};
+use super::release::ControllerImageFlags;
+use super::transfer::{self, held};
+use super::wait::{self, End, Waiting};
+use crate::blocking::block_on;
+use crate::cli::connect::connect;
+use crate::cli::flags::{ClusterFlags, DryRun};
+use crate::cli::prompt::confirm;
+use crate::cli::table::age;
+use crate::cli::{CliError, ErrorKind, Outcome, Printer, signal};
+use crate::cluster::api::Api;
+use crate::cluster::installed::{get, held_leases, installed, upstream_controllers};
+use crate::cluster::upstream;
+use crate::run::{self, Mode, preflight};
+
+/// Whether to take over, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The cluster.
+    pub cluster: ClusterFlags,
+    /// The images.
+    pub images: ControllerImageFlags,
+    /// Whether to proceed if the controllers would change objects at once.
+    pub allow_changes: bool,
+    /// Whether to print only what would be done.
+    pub dry_run: DryRun,
+    /// Whether to skip the prompt.
+    pub yes: bool,
+    /// How long to wait until the controllers are ready.
+    pub timeout: Duration,
+}
+
+/// Takes over from upstream OLM. The outcome is negative if the controllers would change objects, the user declines, or the controllers
+/// are not ready in time: then upstream OLM runs again.
+///
+/// # Errors
+/// The cluster has no upstream OLM, another process writes to it, or the server refuses a request.
+pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let change = block_on(Change::read(options))?;
+    if !change.running.is_empty() && !options.allow_changes {
+        let namespace = &change.release.namespace;
+        let audit = run::Options::new(Mode::Audit { once: true, timeout: None }, options.cluster.clone(), namespace);
+        if let Some(outcome) = preflight::refuse(&audit, "take over", printer)? {
+            return Ok(outcome);
+        }
+    }
+    if options.dry_run != DryRun::None {
+        return block_on(change.dry_run(options, printer));
+    }
+    let from = change.upstream.describe();
+    let question = if change.running.is_empty() {
+        format!("Run the controllers of kubectl-olm in place of {from}?")
+    } else {
+        format!("Stop {from}, and run the controllers of kubectl-olm in its place?")
+    };
+    if !confirm(printer, &question, options.yes)? {
+        printer.talk("nothing was changed");
+        return Ok(Outcome::Negative);
+    }
+    block_on(change.execute(options, printer))
+}
+
+/// What is changed.
+struct Change {
+    upstream: Installation,
+    /// All Deployments of upstream OLM.
+    deployments: Vec<Value>,
+    /// Those of them that are running.
+    running: Vec<Value>,
+    /// The objects to add.
+    release: Release,
+    /// The objects to add that do not exist.
+    missing: Vec<ObjectRef>,
+}
+
+impl Change {
+    async fn read(options: &Options) -> Result<Self, CliError> {
+        let api = connect(&options.cluster).await?.api;
+        let mut found = installed(&api).await?;
+        found.retain(|found| found.distribution == Distribution::Upstream && !found.controllers.is_empty());
+        let upstream = match &found[..] {
+            [upstream] => upstream.clone(),
+            [] => return Err(no_upstream(&installed(&api).await?)),
+            [first, second, ..] => {
+                let both =
+                    format!("the cluster has several installations: {}; {}", first.describe(), second.describe());
+                return Err(CliError::new(ErrorKind::Api, both).hint("remove one of them first"));
+            }
+        };
+        if upstream.is_openshift() {
+            return Err(preflight::openshift(&upstream.describe()));
+        }
+        let release = options.images.own(Some(upstream.namespace.clone()))?.only_controllers();
+        let mut missing = Vec::new();
+        for target in release.objects.iter().map(ObjectRef::from_object) {
+            if get(&api, &target).await?.is_none() {
+                missing.push(target);
+            }
+        }
+        let deployments = upstream_controllers(&api).await?;
+        let running = upstream::running(&api).await?;
+        let change = Self { upstream, deployments, running, release, missing };
+        change.require_free_lease(&api).await?;
+        Ok(change)
+    }
+
+    /// Returns an error if a process outside of the cluster holds the Lease: the controllers would wait for it.
+    async fn require_free_lease(&self, api: &Api) -> Result<(), CliError> {
+        let is_new = |object: &&Value| self.missing.contains(&ObjectRef::from_object(object));
+        if self.release.stage(Stage::Workloads).find(is_new).is_none() {
+            return Ok(());
+        }
+        match held_leases(api).await?.first() {
+            Some(lease) => Err(held(lease)),
+            None => Ok(()),
+        }
+    }
+
+    async fn dry_run(&self, options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+        let api = connect(&options.cluster).await?.api;
+        let note = options.dry_run.note();
+        for deployment in &self.running {
+            printer.line(format_args!("{} scaled to zero{note}", qualified(deployment)))?;
+        }
+        for object in &self.release.objects {
+            let is_missing = self.missing.contains(&ObjectRef::from_object(object));
+            let mut what = if is_missing { "created" } else { "configured" };
+            if options.dry_run == DryRun::Server {
+                what = apply(&api, object, true).await?.1;
+            }
+            printer.line(format_args!("{} {what}{note}", qualified(object)))?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// Takes over. If the controllers do not become ready, upstream OLM is started again.
+    async fn execute(&self, options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+        let api = connect(&options.cluster).await?.api;
+        let mut waiting = Waiting::default();
+        let limit = if options.timeout.is_zero() { Duration::MAX } else { options.timeout };
+        let ended = tokio::select! {
+            ended = tokio::time::timeout(limit, self.transfer(&api, &mut waiting, printer)) => ended.ok(),
+            _ = signal::received() => {
+                self.restore(&api, printer).await?;
+                return Ok(Outcome::Interrupted);
+            }
+        };
+        let causes: Vec<String> = match ended {
+            Some(Ok(End::Healthy)) => {
+                printer.talk(format_args!(
+                    "the controllers of kubectl-olm run in place of {}; kubectl olm hand-back returns to it",
+                    Installation { stopped: false, ..self.upstream.clone() }.describe()
+                ));
+                return Ok(Outcome::Done);
+            }
+            Some(Ok(End::Failed(causes))) => causes,
+            Some(Err(error)) => {
+                self.restore(&api, printer).await?;
+                return Err(error);
+            }
+            None => waiting.lines().chain([format!("not ready after {}", age(options.timeout))]).collect(),
+        };
+        causes.iter().for_each(|cause| printer.reason(cause));
+        self.restore(&api, printer).await?;
+        let message = "the controllers of kubectl-olm are not ready";
+        let error = CliError::new(ErrorKind::Api, message).hint("correct the cause, and run the command again");
+        printer.error(&match self.running.is_empty() {
+            true => error.hint("kubectl olm hand-back returns to upstream OLM"),
+            false => error,
+        });
+        Ok(Outcome::Negative)
+    }
+
+    async fn transfer(&self, api: &Api, waiting: &mut Waiting, printer: &mut Printer) -> Result<End, CliError> {
+        for object in self.release.objects.iter().filter(|object| stage(object) < Stage::Workloads) {
+            self.apply(api, object, printer).await?;
+        }
+        for deployment in &self.running {
+            if upstream::stop(api, deployment).await? {
+                printer.line(format_args!("{} scaled to zero", qualified(deployment)))?;
+            }
+        }
+        printer.flush()?;
+        for deployment in &self.running {
+            printer.talk(format_args!("waiting until the pods of {} have ended", qualified(deployment)));
+            upstream::wait_until_stopped(api, deployment).await?;
+        }
+        for object in self.release.stage(Stage::Workloads) {
+            self.apply(api, object, printer).await?;
+        }
+        printer.flush()?;
+        wait::healthy(api, &self.release, waiting, printer).await
+    }
+
+    async fn apply(&self, api: &Api, object: &Value, printer: &mut Printer) -> Result<(), CliError> {
+        let (_, what) = apply(api, object, false).await?;
+        printer.line(format_args!("{} {what}", qualified(object)))
+    }
+
+    /// Starts upstream OLM again if this command has stopped it, after the controllers in its place have ended.
+    async fn restore(&self, api: &Api, printer: &mut Printer) -> Result<(), CliError> {
+        if self.running.is_empty() {
+            return Ok(());
+        }
+        transfer::remove(api, &self.missing, printer).await?;
+        for deployment in &self.deployments {
+            let is_stopped_here = self.running.iter().any(|other| object::uid(other) == object::uid(deployment));
+            let now = get(api, &ObjectRef::from_object(deployment)).await?;
+            if let Some(now) = now.filter(|_| is_stopped_here)
+                && upstream::start(api, &now).await?
+            {
+                printer.line(format_args!("{} scaled up again", qualified(deployment)))?;
+            }
+        }
+        printer.talk(format_args!("{} runs as before", self.upstream.describe()));
+        printer.flush()
+    }
+}
+
+fn no_upstream(found: &[Installation]) -> CliError {
+    match found.first() {
+        Some(found) => CliError::new(
+            ErrorKind::Api,
+            format!("the cluster has no controllers of upstream OLM, but {}", found.describe()),
+        )
+        .hint("kubectl olm status shows what is installed"),
+        None => CliError::new(ErrorKind::Api, "OLM is not installed on this cluster")
+            .hint("install it: kubectl olm install"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use olm_core::distribution::installation::installations;
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_taken_over_is_explained() {
+        let deployment = serde_json::json!({
+            "metadata": { "name": "kubectl-olm-run", "namespace": "olm", "labels": { "kubectl-olm/release": "v1.0.0" } },
+        });
+        let found = installations(&[deployment], &[]);
+        assert_eq!(
+            no_upstream(&found).message,
+            "the cluster has no controllers of upstream OLM, but kubectl-olm v1.0.0 in namespace olm"
+        );
+        assert_eq!(no_upstream(&[]).message, "OLM is not installed on this cluster");
+    }
+}

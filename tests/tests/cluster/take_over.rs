@@ -1,0 +1,260 @@
+//! `kubectl olm take-over`, `hand-back` and `run --take-over` on a real control plane, whose pods run without a kubelet.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
+
+use std::time::Duration;
+
+use olm_core::distribution::transfer::REPLICAS;
+use olm_shell::cli::Outcome;
+use olm_shell::cli::flags::DryRun;
+use olm_shell::olm::install::Mode;
+use olm_shell::olm::release::ReleaseFlags;
+use olm_shell::olm::{hand_back, take_over};
+use olm_shell::run::{self, TakeOver};
+use olm_tests::control_plane::skipped;
+use serde_json::{Value, json};
+
+use super::olm::{Cluster, CommandResult, TIMEOUT, images, run_captured};
+
+/// The objects of the controllers, without the kind.
+const ADDED: [&str; 4] = ["serviceaccount", "clusterrole", "clusterrolebinding", "deployment"];
+
+impl Cluster {
+    fn takes_over(&self, change: impl FnOnce(&mut take_over::Options)) -> CommandResult {
+        let mut options = take_over::Options {
+            cluster: self.flags(),
+            images: images("example.com/run:1"),
+            allow_changes: false,
+            dry_run: DryRun::None,
+            yes: true,
+            timeout: TIMEOUT,
+        };
+        change(&mut options);
+        run_captured(|printer| take_over::run(&options, printer))
+    }
+
+    fn hands_back(&self, change: impl FnOnce(&mut hand_back::Options)) -> CommandResult {
+        let mut options = hand_back::Options {
+            cluster: self.flags(),
+            allow_changes: false,
+            dry_run: DryRun::None,
+            yes: true,
+            timeout: TIMEOUT,
+        };
+        change(&mut options);
+        run_captured(|printer| hand_back::run(&options, printer))
+    }
+
+    /// Runs the controllers until nothing is left to do.
+    fn works(&self, take_over: Option<TakeOver>) -> CommandResult {
+        let mode = run::Mode::Live {
+            once: true,
+            timeout: Some(TIMEOUT),
+            take_over,
+            lease: true,
+            metrics: None,
+            health: None,
+            packages: None,
+        };
+        let options = run::Options { log_lines: true, ..run::Options::new(mode, self.flags(), "olm") };
+        run_captured(|printer| run::run(&options, printer))
+    }
+
+    /// Installs upstream OLM, whose controllers are not real, in the state in which real ones would leave it.
+    fn has_upstream_olm(&self) {
+        let (answer, _, talk) =
+            self.installs(self.release("0.1.0"), Mode::Install, |options| options.timeout = Duration::ZERO);
+        assert_eq!(answer, Ok(Outcome::Done), "{talk}");
+        self.kubectl(&["delete", "catalogsource", "market", "-n", "olm"]);
+        self.scales(&[("olm-operator", 0), ("catalog-operator", 0)]);
+        let (answer, _, talk) = self.works(None);
+        assert_eq!(answer, Ok(Outcome::Done), "{talk}");
+        self.scales(&[("olm-operator", 2), ("catalog-operator", 1)]);
+    }
+
+    fn scales(&self, replicas: &[(&str, u32)]) {
+        for (name, replicas) in replicas {
+            let replicas = format!("--replicas={replicas}");
+            self.kubectl(&["scale", &format!("deployment/{name}"), "-n", "olm", &replicas]);
+        }
+    }
+
+    fn has(&self, kind: &str) -> bool {
+        let found = self.kubectl(&["get", kind, "kubectl-olm-run", "-n", "olm", "--ignore-not-found", "-o", "name"]);
+        !found.is_empty()
+    }
+
+    /// Returns replicas and the record of `olm-operator` and `catalog-operator`.
+    fn upstream(&self) -> Vec<(Value, Value)> {
+        let of = |name| {
+            let found = self.kubectl(&["get", "deployment", name, "-n", "olm", "-o", "json"]);
+            let deployment: Value = serde_json::from_str(&found).unwrap();
+            (deployment["spec"]["replicas"].clone(), deployment["metadata"]["annotations"][REPLICAS].clone())
+        };
+        ["olm-operator", "catalog-operator"].map(of).to_vec()
+    }
+
+    /// Returns the resourceVersions of everything that changes hands.
+    fn versions(&self) -> String {
+        let kinds = "crds,csv,operatorgroups,subscriptions,operators,olmconfigs,clusterroles,namespaces";
+        let format = "jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.resourceVersion}\n{end}";
+        let all = self.kubectl(&["get", kinds, "-A", "-o", format]);
+        all.lines().filter(|line| !line.contains("/kubectl-olm-run ")).map(|line| format!("{line}\n")).collect()
+    }
+}
+
+/// The number of replicas and the record of a Deployment that runs.
+fn runs(replicas: u32) -> (Value, Value) {
+    (json!(replicas), Value::Null)
+}
+
+/// The same of a Deployment that is stopped.
+fn stopped(replicas: u32) -> (Value, Value) {
+    (json!(0), json!(replicas.to_string()))
+}
+
+#[test]
+fn a_cluster_changes_hands_and_back_without_another_write() {
+    if skipped() {
+        return;
+    }
+    let cluster = Cluster::start();
+    assert_eq!(cluster.takes_over(|_| {}).0.unwrap_err().message, "OLM is not installed on this cluster");
+    assert_eq!(cluster.hands_back(|_| {}).0.unwrap_err().message, "the cluster has no upstream OLM to hand back to");
+    cluster.has_upstream_olm();
+    let before = cluster.versions();
+    assert_eq!(cluster.upstream(), [runs(2), runs(1)]);
+    let (answer, out, talk) = cluster.hands_back(|_| {});
+    assert_eq!((answer, out.as_str()), (Ok(Outcome::Done), ""));
+    assert!(talk.ends_with("nothing to hand back\n"), "{talk}");
+
+    // A dry run reads only.
+    let (answer, out, talk) = cluster.takes_over(|options| options.dry_run = DryRun::Server);
+    assert_eq!(answer, Ok(Outcome::Done), "{talk}");
+    assert_eq!(
+        out,
+        "deployment.apps/catalog-operator scaled to zero (server dry run)\n\
+         deployment.apps/olm-operator scaled to zero (server dry run)\n\
+         serviceaccount/kubectl-olm-run created (server dry run)\n\
+         clusterrole.rbac.authorization.k8s.io/kubectl-olm-run created (server dry run)\n\
+         clusterrolebinding.rbac.authorization.k8s.io/kubectl-olm-run created (server dry run)\n\
+         deployment.apps/kubectl-olm-run created (server dry run)\n"
+    );
+    assert_eq!(cluster.upstream(), [runs(2), runs(1)]);
+
+    let (answer, out, talk) = cluster.takes_over(|_| {});
+    assert_eq!(answer, Ok(Outcome::Done), "{talk}");
+    assert!(
+        out.ends_with("deployment.apps/olm-operator scaled to zero\ndeployment.apps/kubectl-olm-run created\n"),
+        "{out}"
+    );
+    assert!(
+        talk.ends_with(
+            "the controllers of kubectl-olm run in place of upstream OLM v0.1.0 in namespace olm; kubectl olm hand-back returns to it\n"
+        ),
+        "{talk}"
+    );
+    assert_eq!(cluster.upstream(), [stopped(2), stopped(1)]);
+    assert!(ADDED.iter().all(|kind| cluster.has(kind)));
+    let (_, out, talk) = cluster.status(ReleaseFlags::default(), "");
+    assert!(
+        out.starts_with(
+            "OLM: kubectl-olm v0.1.0 in namespace olm\nOLM: upstream OLM v0.1.0 in namespace olm (stopped)\n"
+        ),
+        "{out}{talk}"
+    );
+    assert!(!out.contains("Changed") && !out.contains("olm-operator"), "{out}");
+
+    // It can be repeated with another image; an upgrade would replace what belongs to upstream OLM.
+    let (answer, out, talk) = cluster.takes_over(|options| options.images = images("example.com/run:2"));
+    assert_eq!(answer, Ok(Outcome::Done), "{talk}");
+    assert_eq!(out.lines().last(), Some("deployment.apps/kubectl-olm-run configured"), "{out}");
+    let upgrade = Mode::Upgrade { downgrade: false };
+    let (answer, _, _) = cluster.installs(super::olm::own("example.com/run:3"), upgrade, |_| {});
+    assert!(answer.unwrap_err().hints[0].contains("kubectl olm take-over --image IMAGE"));
+
+    let (answer, out, talk) = cluster.hands_back(|_| {});
+    assert_eq!(answer, Ok(Outcome::Done), "{talk}");
+    assert_eq!(
+        out,
+        "deployment.apps/kubectl-olm-run deleted\n\
+         deployment.apps/catalog-operator scaled up\n\
+         deployment.apps/olm-operator scaled up\n\
+         clusterrolebinding.rbac.authorization.k8s.io/kubectl-olm-run deleted\n\
+         clusterrole.rbac.authorization.k8s.io/kubectl-olm-run deleted\n\
+         serviceaccount/kubectl-olm-run deleted\n"
+    );
+    assert_eq!(cluster.upstream(), [runs(2), runs(1)]);
+    assert!(!ADDED.iter().any(|kind| cluster.has(kind)));
+    assert_eq!(cluster.versions(), before);
+}
+
+#[test]
+fn a_take_over_needs_agreement_a_free_lease_and_controllers_that_start() {
+    if skipped() {
+        return;
+    }
+    let cluster = Cluster::start();
+    cluster.has_upstream_olm();
+
+    // A ClusterServiceVersion that upstream OLM has not processed.
+    cluster.creates(&json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": { "name": "rose.v1", "namespace": "olm" },
+        "spec": { "displayName": "Rose", "installModes": [{ "type": "OwnNamespace", "supported": true }],
+                  "install": { "strategy": "deployment", "spec": { "deployments": [] } } },
+    }));
+    let refused = |(answer, out, talk): CommandResult, verb: &str| {
+        assert_eq!((answer, out.as_str()), (Ok(Outcome::Negative), ""), "{talk}");
+        assert!(talk.contains("would update ClusterServiceVersion/olm/rose.v1  (for "), "{talk}");
+        assert!(
+            talk.contains(&format!(
+                "error: cannot {verb}: the controllers of kubectl olm run would change objects at once ("
+            )),
+            "{talk}"
+        );
+    };
+    refused(cluster.takes_over(|_| {}), "take over");
+    refused(cluster.works(Some(TakeOver::default())), "take over");
+    assert_eq!(cluster.upstream(), [runs(2), runs(1)]);
+
+    // On this machine: the changes are accepted, and made.
+    let (answer, _, talk) = cluster.works(Some(TakeOver { allow_changes: true }));
+    assert_eq!(answer, Ok(Outcome::Done), "{talk}");
+    assert_eq!(cluster.upstream(), [stopped(2), stopped(1)]);
+    assert_eq!(cluster.kubectl(&["get", "csv", "rose.v1", "-n", "olm", "-o", "jsonpath={.status.phase}"]), "Succeeded");
+
+    // A process that runs elsewhere has to end first.
+    let holder = r#"{"spec": {"holderIdentity": "somewhere", "leaseDurationSeconds": 60}}"#;
+    cluster.kubectl(&["patch", "lease", "kubectl-olm-run", "-n", "olm", "--type=merge", "-p", holder]);
+    for result in [cluster.hands_back(|_| {}), cluster.takes_over(|_| {})] {
+        let error = result.0.unwrap_err();
+        assert_eq!(
+            error.message,
+            "another process writes to this cluster: somewhere holds the Lease olm/kubectl-olm-run"
+        );
+    }
+    cluster.kubectl(&["delete", "lease", "kubectl-olm-run", "-n", "olm"]);
+    let (answer, out, talk) = cluster.hands_back(|options| options.dry_run = DryRun::Client);
+    assert_eq!((answer, out.lines().count()), (Ok(Outcome::Done), 2), "{out}{talk}");
+    let (answer, _, talk) = cluster.hands_back(|_| {});
+    assert_eq!(answer, Ok(Outcome::Done), "{talk}");
+    assert_eq!(cluster.upstream(), [runs(2), runs(1)]);
+
+    // Pods that never start: upstream OLM runs again, and nothing is left.
+    let nodes = cluster.kubectl(&["get", "nodes", "-o", "name"]);
+    for node in nodes.lines() {
+        cluster.kubectl(&["cordon", node]);
+    }
+    let (answer, out, talk) = cluster.takes_over(|options| options.timeout = Duration::from_secs(5));
+    assert_eq!(answer, Ok(Outcome::Negative), "{talk}");
+    assert!(
+        out.ends_with(
+            "deployment.apps/catalog-operator scaled up again\ndeployment.apps/olm-operator scaled up again\n"
+        ),
+        "{out}"
+    );
+    assert!(talk.contains("not ready after 5s\n") && talk.contains("runs as before\n"), "{talk}");
+    assert_eq!(cluster.upstream(), [runs(2), runs(1)]);
+    assert!(!ADDED.iter().any(|kind| cluster.has(kind)));
+}
