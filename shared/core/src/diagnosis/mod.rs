@@ -23,6 +23,8 @@ mod tests;
 mod version;
 mod workloads;
 
+use std::cmp::Reverse;
+
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -152,7 +154,7 @@ pub struct Diagnosis {
     pub operator: Operator,
     /// The stages, in their order.
     pub stages: Vec<Stage>,
-    /// The problems, in the order of the stages.
+    /// The problems, the most severe first, in the order of the stages.
     pub problems: Vec<Problem>,
 }
 
@@ -255,7 +257,7 @@ pub fn diagnose(world: &Reader<'_>, scope: Scope<'_>, namespace: &str, name: &st
     walk.rest();
     let Walk { mut stages, mut problems, .. } = walk;
     stages.sort_by_key(|stage| stage.stage);
-    problems.sort_by_key(|problem| problem.stage);
+    problems.sort_by_key(|problem| (Reverse(problem.severity), problem.stage));
     Some(Diagnosis { operator, stages, problems })
 }
 

@@ -23,7 +23,7 @@ use crate::cli::prompt::confirm;
 use crate::cli::table::age;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer, signal};
 use crate::cluster::api::Api;
-use crate::cluster::installed::{get, held_leases, installed, list, upstream_controllers};
+use crate::cluster::installed::{held_leases, installed, list, upstream_controllers};
 use crate::cluster::lease::{Denied, Lease};
 use crate::cluster::request_error::RequestError;
 use crate::cluster::upstream;

@@ -269,9 +269,9 @@ async fn upgrade(
             let error = CliError::new(ErrorKind::Api, format!("{name} is not upgraded: {why}"));
             return Err(if hint.is_empty() { error } else { error.hint(hint) });
         }
-        let needs_decision = path.explanation.verdict.result != VerdictResult::Safe;
-        if options.yes && needs_decision && !options.accept_risks && options.terms.policies.is_empty() {
-            return Err(risky(&name, &namespace, &path.explanation));
+        let risks = risks(&path.explanation, options.terms.allow_failing);
+        if options.yes && !risks.is_empty() && !options.accept_risks && options.terms.policies.is_empty() {
+            return Err(risky(&name, &namespace, &risks));
         }
         let Some(hop) = path.hops.first() else { return Ok(Outcome::Done) };
         if options.dry_run != DryRun::None {
@@ -362,10 +362,19 @@ fn unhealthy(operator: &Operator) -> CliError {
     hint.into_iter().chain(operator.command.clone()).fold(error, CliError::hint)
 }
 
-fn risky(name: &str, namespace: &str, explanation: &Explanation) -> CliError {
-    let reasons = explanation.verdict.reasons.iter().filter(|reason| reason.result != VerdictResult::Safe);
-    let reasons: Vec<&str> = reasons.map(|reason| reason.message.as_str()).collect();
-    CliError::new(ErrorKind::Api, format!("{name} is not upgraded: the plan needs a decision: {}", reasons.join("; ")))
+/// Returns what has to be accepted before an upgrade; with `allow_failing` without what would fail.
+fn risks(explanation: &Explanation, allow_failing: bool) -> Vec<&str> {
+    let is_risk = |result| match result {
+        VerdictResult::Safe => false,
+        VerdictResult::WouldFail => !allow_failing,
+        VerdictResult::NeedsDecision | VerdictResult::Unknown => true,
+    };
+    let reasons = explanation.verdict.reasons.iter().filter(|reason| is_risk(reason.result));
+    reasons.map(|reason| reason.message.as_str()).collect()
+}
+
+fn risky(name: &str, namespace: &str, risks: &[&str]) -> CliError {
+    CliError::new(ErrorKind::Api, format!("{name} is not upgraded: the plan needs a decision: {}", risks.join("; ")))
         .hint(format!("review it: kubectl olm install-plan explain --subscription {name} -n {namespace}"))
         .hint("to upgrade anyway, pass --accept-risks, or state with --if what is acceptable")
 }

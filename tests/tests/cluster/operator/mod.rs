@@ -61,9 +61,14 @@ impl Script {
     }
 
     fn controllers(&self) -> Controllers {
+        self.controllers_with(MARKET)
+    }
+
+    /// Starts the controllers with a catalog.
+    fn controllers_with(&self, catalog: &str) -> Controllers {
         let log = File::create(self.folder.path().join("controllers.log")).unwrap();
         let mut run = self.plugin("kubectl-olm-run");
-        run.arg(MARKET).stdout(log.try_clone().unwrap()).stderr(log);
+        run.arg(catalog).stdout(log.try_clone().unwrap()).stderr(log);
         Controllers(run.spawn().unwrap())
     }
 
