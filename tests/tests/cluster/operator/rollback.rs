@@ -71,7 +71,8 @@ fn an_upgrade_that_hangs_is_undone() {
     script.succeed(&format!("install tea-house@1.0.0 -n shop --create-namespace {market} --yes --timeout {TIMEOUT}"));
 
     // No node fits the pods of the new version, as the command predicts. The time limit is long enough for them to be created.
-    let (code, out, err) = script.operator(&format!("upgrade tea-house -n shop --yes --allow-failing --timeout 20s {market}"));
+    let (code, out, err) =
+        script.operator(&format!("upgrade tea-house -n shop --yes --allow-failing --timeout 20s {market}"));
     assert_eq!(code, 2, "{out}{err}");
     assert!(err.contains("error: tea-house is not installed after 20s: tea-house.v1.1.0 Installing: "), "{err}");
     let phase = |name: &str| {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::account::Destination;
 use super::workloads::{DEPLOYMENTS, Workload, Workloads};
-use super::{Manifest, Work, losses};
+use super::{Work, losses};
 use crate::api::cluster_service_version::{
     API_SERVICE_CERTIFICATE, GROUP_PRIORITY, InstallMode, VERSION_PRIORITY, WEBHOOK_CERTIFICATE, WEBHOOK_FIELDS,
     invalid_webhook_rule,
@@ -49,9 +49,30 @@ pub(super) struct Serving {
     servers: BTreeSet<String>,
     /// The ports of each Service, by the number of its manifest, for which OLM creates its own.
     ports: BTreeMap<usize, BTreeSet<i64>>,
+    /// The numbers of the manifests of Services that references may lead to, by name.
+    services: BTreeMap<String, usize>,
+    /// The names and types of the described webhooks.
+    webhooks: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Serving {
+    fn new(work: &Work<'_>, workloads: &Workloads) -> Self {
+        let mut serving = Self::default();
+        for (number, service) in work.of_kind("", "Service") {
+            if workloads.is_home(object::namespace(&service.object)) {
+                serving.services.entry(object::name(&service.object).to_owned()).or_insert(number);
+            }
+        }
+        for webhook in list(&work.csv, &["spec", "webhookdefinitions"]) {
+            serving.describes(text(webhook, &["generateName"]), text(webhook, &["type"]));
+        }
+        serving
+    }
+
+    fn describes(&mut self, name: &str, type_name: &str) {
+        self.webhooks.entry(name.to_owned()).or_default().insert(type_name.to_owned());
+    }
+
     /// Returns whether a Deployment serves anything.
     pub(super) fn is_server(&self, deployment: &str) -> bool {
         self.servers.contains(deployment)
@@ -76,11 +97,8 @@ impl Serving {
             Err(_) => value.get(*part),
         })?;
         let (name, namespace) = (text(reference, &["name"]), text(reference, &["namespace"]));
-        let is_it = |(_, service): &(usize, &Manifest)| {
-            object::name(&service.object) == name && workloads.is_home(object::namespace(&service.object))
-        };
-        let service = work.of_kind("", "Service").find(is_it).filter(|_| workloads.is_home(namespace));
-        let Some((service_number, service)) = service else {
+        let found = self.services.get(name).filter(|_| workloads.is_home(namespace));
+        let Some((service_number, service)) = found.map(|number| (*number, &work.manifests[*number])) else {
             let place = if namespace.is_empty() { String::new() } else { format!(" in namespace {namespace}") };
             let finding =
                 Finding::new("missing-service", format!("refers to Service {name}{place}, which is not in the input"))
@@ -130,7 +148,7 @@ fn container_port(deployment: &Value, name: &str) -> Option<Value> {
 
 /// Writes the webhooks' descriptions, and finds the APIServices' endpoints.
 pub(super) fn project(work: &mut Work<'_>, workloads: &Workloads) -> Serving {
-    let mut serving = Serving::default();
+    let mut serving = Serving::new(work, workloads);
     api_services(work, workloads, &mut serving);
     for (kind, type_name) in [
         ("MutatingWebhookConfiguration", "MutatingAdmissionWebhook"),
@@ -227,27 +245,24 @@ fn admission_webhook(
             work.report(number, &["webhooks", &index, "rules", &r.to_string()], finding);
         }
     }
-    let others = list(&work.csv, &["spec", "webhookdefinitions"]).to_vec();
-    let is_taken = |of_type: &dyn Fn(&str) -> bool| {
-        others.iter().any(|other| text(other, &["generateName"]) == name && of_type(text(other, &["type"])))
-    };
-    if is_taken(&|other| other == type_name) {
+    let types = serving.webhooks.get(name);
+    if types.is_some_and(|types| types.contains(type_name)) {
         let finding = Finding::new("duplicate-webhook", format!("another webhook of the bundle is named {name}, too"))
             .hint("give each webhook its own name");
         work.report(number, &["webhooks", &index, "name"], finding);
         return;
     }
     let mut generate_name = name.to_owned();
-    if is_taken(&|_| true) {
+    if types.is_some() {
         // OLM refuses two webhooks with one name, also of different types.
         let second = format!("{}.{name}", type_name.trim_end_matches("AdmissionWebhook").to_lowercase());
-        if others.iter().any(|other| text(other, &["generateName"]) == second) {
+        if serving.webhooks.contains_key(&second) {
             let message = format!("other webhooks of the bundle are named {name} and {second}");
             let finding = Finding::new("duplicate-webhook", message).hint("give each webhook its own name");
             work.report(number, &["webhooks", &index, "name"], finding);
             return;
         }
-        generate_name = format!("{}.{name}", type_name.trim_end_matches("AdmissionWebhook").to_lowercase());
+        generate_name = second;
         let finding = Finding::new(
             "renamed-webhook",
             format!("another webhook is named {name}, too; OLM creates this one as {generate_name}"),
@@ -259,6 +274,7 @@ fn admission_webhook(
     let path = ["webhooks", &index, "clientConfig", "service"];
     let Some(mut description) = serving.endpoint(work, workloads, number, &path) else { return };
     description.insert("type".to_owned(), type_name.into());
+    serving.describes(&generate_name, type_name);
     description.insert("generateName".to_owned(), generate_name.into());
     for field in WEBHOOK_FIELDS {
         if let Some(value) = webhook.get(field).filter(|value| !value.is_null()) {
