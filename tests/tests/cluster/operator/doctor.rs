@@ -83,8 +83,10 @@ fn a_healthy_cluster_has_no_findings_and_each_defect_is_found() {
         let labels = json!({ "app": "olm-operator" });
         json!({
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "olm-operator", "namespace": namespace, "labels": labels },
-            "spec": { "replicas": 0, "selector": { "matchLabels": labels }, "template": {
-                "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "olm", "image": "example.com/olm" }] },
+            "spec": { "replicas": 1, "selector": { "matchLabels": labels }, "template": {
+                "metadata": { "labels": labels },
+                // Controllers that do not run, and are not stopped.
+                "spec": { "nodeSelector": { "tea": "nowhere" }, "containers": [{ "name": "olm", "image": "example.com/olm" }] },
             } },
         })
     };
