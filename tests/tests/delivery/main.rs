@@ -3,5 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test fails when something does not work")]
 
 mod archives;
+mod image;
 mod install;
 mod release;

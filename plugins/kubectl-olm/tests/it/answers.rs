@@ -153,7 +153,7 @@ fn manifests_are_printed_without_a_cluster() {
 
 #[test]
 fn an_image_is_required_until_there_is_a_release() {
-    let talk = "error: --image is required: no image of the controllers of kubectl-olm is published yet\n";
+    let talk = "error: --image is required: this build of kubectl-olm has no published image of the controllers\n";
     let refused = Home::new().olm(&["install"]).assert().code(2).stdout("");
     let said = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
     assert!(said.starts_with(talk), "{said}");

@@ -65,7 +65,7 @@ fn built(options: &Options) -> Result<(Built, Vec<String>), CliError> {
         annotations: options.annotations.clone(),
         platform: options.platform.clone(),
         media_types: options.media_types,
-        created_by: None,
+        ..Recipe::default()
     };
     Ok((image::build(&recipe)?, bundle.warnings))
 }

@@ -58,10 +58,10 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let recipe = Recipe {
         files,
         labels: BTreeMap::from([(CATALOG_LABEL.to_owned(), format!("/{DIRECTORY}"))]),
-        annotations: BTreeMap::new(),
         platform: options.platform.clone(),
         media_types: options.media_types,
         created_by: Some("kubectl olm catalog build"),
+        ..Recipe::default()
     };
     deliver(build(&recipe)?, options.tag.as_deref(), &options.destination, None, printer)
 }

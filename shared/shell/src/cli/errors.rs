@@ -337,7 +337,7 @@ fn image_hint(error: &image::Error) -> Option<String> {
         }
         E::LongPath(_) => "give the file a shorter name",
         E::DockerAnnotations => "use labels, or the media types of OCI",
-        E::DockerLayout => "use the media types of OCI here; docker's are for registries",
+        E::DockerIndex | E::DockerLayout => "use the media types of OCI here; docker's are for registries",
         E::LeadsOut(_) => "do not use this image: it attempts to write outside of its folder",
         E::Hostile { .. } => "a bundle needs files and directories only: ask its author to build the image again",
         E::TooMuch(_) => {

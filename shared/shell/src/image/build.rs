@@ -1,4 +1,4 @@
-//! Builds images: one layer of files, a configuration and a manifest, reproducible to the byte.
+//! Builds images: one layer of files, a configuration and a manifest, reproducible to the byte; and indexes of them, for several platforms.
 //!
 //! *Guarantee.* The result depends on the arguments only. Documents are serialized from types with a fixed order of fields, the members
 //! of the layer are sorted and have no owner, time or extended attributes, and gzip's header has no time and no operating system.
@@ -16,6 +16,8 @@ use super::Error;
 
 /// The gzip level. Another level changes the digest of every image.
 const LEVEL: u32 = 9;
+/// The media type of an index.
+pub(super) const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
 /// The operating system in gzip's header: unknown.
 const NO_SYSTEM: u8 = 255;
 /// Longest path of a file, in bytes, which readers of images support.
@@ -61,10 +63,11 @@ impl MediaTypes {
 }
 
 /// A platform: `linux/amd64`, `linux/arm/v7`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Platform {
     os: String,
     architecture: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     variant: Option<String>,
 }
 
@@ -105,6 +108,11 @@ impl std::fmt::Display for Platform {
 pub struct Recipe {
     /// Files by their paths in the image, without a leading slash.
     pub files: BTreeMap<String, Vec<u8>>,
+    /// Modes of files and folders that are not 0644 and 0755. The path of a folder ends with a slash; a folder that is named here exists
+    /// even if it is empty.
+    pub modes: BTreeMap<String, u32>,
+    /// How a container of the image is started. Images of catalogs and bundles are data.
+    pub process: Option<Process>,
     /// Labels of the configuration.
     pub labels: BTreeMap<String, String>,
     /// Annotations of the manifest. Docker's manifests cannot have any.
@@ -115,6 +123,20 @@ pub struct Recipe {
     pub media_types: MediaTypes,
     /// The creator in the image's history; by default that of bundles.
     pub created_by: Option<&'static str>,
+}
+
+/// The defaults for the process of a container.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Process {
+    /// User and group, as numbers: `65532:65532`. Kubernetes cannot verify that a user with a name is not root.
+    pub user: String,
+    /// Environment variables: `NAME=value`.
+    pub env: Vec<String>,
+    /// The program and its first arguments.
+    pub entrypoint: Vec<String>,
+    /// The working directory.
+    pub working_dir: String,
 }
 
 /// A manifest, a configuration or a layer.
@@ -147,12 +169,44 @@ pub struct Built {
     pub config: Blob,
     /// The only layer.
     pub layer: Blob,
+    /// The platform of the configuration.
+    platform: Platform,
 }
 
-impl Built {
-    /// Returns all blobs, in the order in which they must be stored: the manifest refers to the others.
-    pub(super) fn blobs(&self) -> [&Blob; 3] {
-        [&self.layer, &self.config, &self.manifest]
+/// A built index, with its images.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuiltIndex {
+    /// The index, whose digest is that of the image for all platforms.
+    pub index: Blob,
+    /// The image of each platform.
+    pub images: Vec<Built>,
+}
+
+/// An image or an index, with everything that it refers to.
+pub trait Assembled {
+    /// Returns the manifest or the index that refers to the rest.
+    fn root(&self) -> &Blob;
+    /// Returns all blobs, in the order in which they must be stored: each one after those that it refers to.
+    fn blobs(&self) -> Vec<&Blob>;
+}
+
+impl Assembled for Built {
+    fn root(&self) -> &Blob {
+        &self.manifest
+    }
+
+    fn blobs(&self) -> Vec<&Blob> {
+        vec![&self.layer, &self.config, &self.manifest]
+    }
+}
+
+impl Assembled for BuiltIndex {
+    fn root(&self) -> &Blob {
+        &self.index
+    }
+
+    fn blobs(&self) -> Vec<&Blob> {
+        self.images.iter().flat_map(Assembled::blobs).chain([&self.index]).collect()
     }
 }
 
@@ -176,6 +230,23 @@ struct Manifest<'a> {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Index<'a> {
+    schema_version: u32,
+    media_type: &'static str,
+    manifests: Vec<IndexEntry<'a>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    annotations: &'a BTreeMap<String, String>,
+}
+
+#[derive(Serialize)]
+struct IndexEntry<'a> {
+    #[serde(flatten)]
+    image: Descriptor<'a>,
+    platform: &'a Platform,
+}
+
+#[derive(Serialize)]
 struct Configuration<'a> {
     created: &'static str,
     architecture: &'a str,
@@ -189,6 +260,8 @@ struct Configuration<'a> {
 
 #[derive(Serialize)]
 struct ContainerConfig<'a> {
+    #[serde(flatten)]
+    process: Option<&'a Process>,
     #[serde(rename = "Labels")]
     labels: &'a BTreeMap<String, String>,
 }
@@ -210,11 +283,11 @@ struct History {
 /// # Errors
 /// A path does not fit into a tar header, or there are annotations for a docker manifest.
 pub fn build(recipe: &Recipe) -> Result<Built, Error> {
-    let Recipe { files, labels, annotations, platform, media_types, created_by } = recipe;
+    let Recipe { files, modes, process, labels, annotations, platform, media_types, created_by } = recipe;
     if *media_types == MediaTypes::Docker && !annotations.is_empty() {
         return Err(Error::DockerAnnotations);
     }
-    let tar = tar(files)?;
+    let tar = tar_with(files, modes)?;
     let diff_id = digest(&tar);
     let layer = Blob::new(media_types.layer(), gzip(&tar)?);
     let config = Configuration {
@@ -222,7 +295,7 @@ pub fn build(recipe: &Recipe) -> Result<Built, Error> {
         architecture: &platform.architecture,
         variant: platform.variant.as_deref(),
         os: &platform.os,
-        config: ContainerConfig { labels },
+        config: ContainerConfig { process: process.as_ref(), labels },
         rootfs: RootFs { r#type: "layers", diff_ids: [diff_id] },
         history: [History { created: CREATED, created_by: created_by.unwrap_or(CREATED_BY) }],
     };
@@ -235,7 +308,22 @@ pub fn build(recipe: &Recipe) -> Result<Built, Error> {
         annotations,
     };
     let manifest = Blob::new(media_types.manifest(), json(&manifest)?);
-    Ok(Built { manifest, config, layer })
+    Ok(Built { manifest, config, layer, platform: platform.clone() })
+}
+
+/// Builds an index of images, of which clients pull the one of their platform.
+///
+/// # Errors
+/// The images have docker's media types.
+pub fn build_index(images: Vec<Built>, annotations: &BTreeMap<String, String>) -> Result<BuiltIndex, Error> {
+    if images.iter().any(|image| image.manifest.media_type != MediaTypes::Oci.manifest()) {
+        return Err(Error::DockerIndex);
+    }
+    let entries =
+        images.iter().map(|image| IndexEntry { image: image.manifest.descriptor(), platform: &image.platform });
+    let index = Index { schema_version: 2, media_type: INDEX_TYPE, manifests: entries.collect(), annotations };
+    let index = Blob::new(INDEX_TYPE, json(&index)?);
+    Ok(BuiltIndex { index, images })
 }
 
 fn digest(bytes: &[u8]) -> String {
@@ -255,8 +343,14 @@ fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
 
 /// Returns a tar archive of the files and of their folders, sorted by path.
 pub(super) fn tar(files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, Error> {
+    tar_with(files, &BTreeMap::new())
+}
+
+/// Does the same with other modes than the usual ones for some files and folders.
+fn tar_with(files: &BTreeMap<String, Vec<u8>>, modes: &BTreeMap<String, u32>) -> Result<Vec<u8>, Error> {
     let folders: BTreeSet<String> = files
         .keys()
+        .chain(modes.keys())
         .flat_map(|path| path.match_indices('/').map(|(end, _)| format!("{}/", &path[..end])).collect::<Vec<_>>())
         .collect();
     let members: BTreeMap<&str, Option<&Vec<u8>>> = folders
@@ -269,6 +363,9 @@ pub(super) fn tar(files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, Error> {
         let kind = if bytes.is_some() { EntryType::Regular } else { EntryType::Directory };
         let bytes = bytes.map_or(&[][..], Vec::as_slice);
         let mut header = header(kind, bytes.len());
+        if let Some(mode) = modes.get(path) {
+            header.set_mode(*mode);
+        }
         if !path.is_ascii() || header.set_path(path).is_err() {
             if path.len() > LONGEST_PATH {
                 return Err(Error::LongPath(path.to_owned()));
@@ -326,7 +423,7 @@ mod tests {
     fn the_same_files_have_the_same_digest_everywhere() {
         let built = build(&recipe()).unwrap();
         assert_eq!(built, build(&recipe()).unwrap());
-        let digests = built.blobs().map(|blob| blob.digest.as_str());
+        let digests: Vec<&str> = built.blobs().into_iter().map(|blob| blob.digest.as_str()).collect();
         assert_eq!(
             digests,
             [
@@ -364,6 +461,57 @@ mod tests {
             ("metadata/annotations.yaml", 0o644),
         ];
         assert_eq!(members, expected);
+    }
+
+    #[test]
+    fn programs_have_a_mode_and_the_settings_of_their_process() {
+        let modes = [("manifests/a.yaml".to_owned(), 0o755), ("tmp/".to_owned(), 0o1777)].into();
+        let process = Process {
+            user: "65532:65532".to_owned(),
+            env: vec!["PATH=/bin".to_owned()],
+            entrypoint: vec!["a".to_owned()],
+            working_dir: "/".to_owned(),
+        };
+        let recipe = Recipe { modes, process: Some(process), ..recipe() };
+        let bytes = tar_with(&recipe.files, &recipe.modes).unwrap();
+        let mut archive = tar::Archive::new(bytes.as_slice());
+        let of = |entry: io::Result<tar::Entry<'_, &[u8]>>| {
+            let entry = entry.unwrap();
+            (entry.path().unwrap().display().to_string(), entry.header().mode().unwrap())
+        };
+        let members: Vec<(String, u32)> = archive.entries().unwrap().map(of).collect();
+        assert!(members.contains(&("manifests/a.yaml".to_owned(), 0o755)), "{members:?}");
+        assert_eq!(members.last(), Some(&("tmp/".to_owned(), 0o1777)));
+        let config = String::from_utf8(build(&recipe).unwrap().config.bytes).unwrap();
+        let expected =
+            r#""config":{"User":"65532:65532","Env":["PATH=/bin"],"Entrypoint":["a"],"WorkingDir":"/","Labels":{"#;
+        assert!(config.contains(expected), "{config}");
+    }
+
+    #[test]
+    fn an_index_refers_to_the_image_of_each_platform() {
+        let of = |platform: &str| build(&Recipe { platform: platform.parse().unwrap(), ..recipe() }).unwrap();
+        let images = vec![of("linux/amd64"), of("linux/arm/v7")];
+        let annotations = [("a".to_owned(), "b".to_owned())].into();
+        let built = build_index(images.clone(), &annotations).unwrap();
+        let index: serde_json::Value = serde_json::from_slice(&built.index.bytes).unwrap();
+        let entry = |image: &Built, platform: serde_json::Value| {
+            serde_json::json!({
+                "mediaType": MediaTypes::Oci.manifest(), "digest": image.manifest.digest,
+                "size": image.manifest.bytes.len(), "platform": platform,
+            })
+        };
+        let expected = serde_json::json!({
+            "schemaVersion": 2, "mediaType": INDEX_TYPE, "annotations": { "a": "b" },
+            "manifests": [
+                entry(&images[0], serde_json::json!({ "os": "linux", "architecture": "amd64" })),
+                entry(&images[1], serde_json::json!({ "os": "linux", "architecture": "arm", "variant": "v7" })),
+            ],
+        });
+        assert_eq!(index, expected);
+        assert_eq!(built.blobs().last(), Some(&built.root()));
+        let docker = build(&Recipe { media_types: MediaTypes::Docker, ..recipe() }).unwrap();
+        assert!(matches!(build_index(vec![docker], &annotations), Err(Error::DockerIndex)));
     }
 
     #[test]

@@ -135,6 +135,8 @@ pub enum Error {
     LongPath(String),
     #[error("manifests with docker's media types have no annotations")]
     DockerAnnotations,
+    #[error("an index of OCI has no images with docker's media types")]
+    DockerIndex,
     #[error("an OCI layout has no images with docker's media types")]
     DockerLayout,
 

@@ -11,7 +11,7 @@
 //!     error         the errors of pulls
 //!     cache         content by digest, in the user's cache directory
 //!
-//!   build        files --> Built, an image that is reproducible to the byte
+//!   build        files --> Built, an image that is reproducible to the byte, or BuiltIndex, one for several platforms
 //!   store        Built --> an OCI layout, or an archive of one
 //!   push         Built, or an image of a layout --> a registry
 //!     upload        blobs, in chunks and with retries, and manifests
@@ -41,13 +41,13 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-pub use build::{Blob, Built, MediaTypes, Platform, Recipe, build};
+pub use build::{Assembled, Blob, Built, BuiltIndex, MediaTypes, Platform, Process, Recipe, build, build_index};
 pub use cache::default_cache;
 pub use credentials::Credentials;
 pub use error::{Error, Excess, LayoutError, PullError, Used};
 pub(crate) use layer::{ZSTD, unpack_zstd as zstd};
 pub use layout::is_layout;
-use oci_spec::distribution::Reference;
+pub use oci_spec::distribution::Reference;
 use olm_core::budget::CATALOG_BYTES;
 pub use pull::{platforms, pull, pull_blocking, resolve};
 pub use push::{Part, Pushable};

@@ -6,7 +6,7 @@ use std::path::Path;
 use bytes::Bytes;
 use oci_spec::distribution::Reference;
 
-use super::build::Built;
+use super::build::{Blob, Built, BuiltIndex, INDEX_TYPE};
 use super::layout::Layout;
 use super::manifest::{self, Descriptor, Manifest, check_digest};
 use super::registry::{Access, Refusal, Registry};
@@ -18,9 +18,8 @@ use super::{Error, LayoutError, Location, Options, PullError, Requested, layer};
 const MANIFESTS: usize = 64;
 /// Media types of manifests that do not state it.
 const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
-const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
 
-/// A bundle image whose digests were verified, ready to be pushed.
+/// An image that was built, or a bundle image whose digests were verified, ready to be pushed.
 pub struct Pushable {
     /// Children before the indexes that refer to them; the last one is the image's.
     manifests: Vec<(Descriptor, Bytes)>,
@@ -30,7 +29,7 @@ pub struct Pushable {
 
 /// The content of the blobs.
 enum Content {
-    Built(Box<Built>),
+    Built(Vec<Blob>),
     Layout(Layout),
 }
 
@@ -54,10 +53,20 @@ impl From<&Descriptor> for Part {
 
 impl From<Built> for Pushable {
     fn from(built: Built) -> Self {
-        let descriptor = |blob: &super::Blob| Descriptor::new(blob.media_type, &blob.digest, blob.bytes.len() as u64);
-        let manifest = (descriptor(&built.manifest), Bytes::copy_from_slice(&built.manifest.bytes));
-        let blobs = [&built.config, &built.layer].map(descriptor).into();
-        Self { manifests: vec![manifest], blobs, content: Content::Built(Box::new(built)) }
+        let Built { manifest, config, layer, .. } = built;
+        Self::built(vec![manifest], vec![config, layer])
+    }
+}
+
+impl From<BuiltIndex> for Pushable {
+    fn from(built: BuiltIndex) -> Self {
+        let (mut manifests, mut blobs) = (Vec::new(), Vec::new());
+        for Built { manifest, config, layer, .. } in built.images {
+            manifests.push(manifest);
+            blobs.extend([config, layer]);
+        }
+        manifests.push(built.index);
+        Self::built(manifests, blobs)
     }
 }
 
@@ -66,7 +75,7 @@ impl Blobs for Content {
         match self {
             Self::Layout(layout) => layout.part(blob, offset, length).map(Bytes::from),
             Self::Built(built) => {
-                let found = built.blobs().into_iter().find(|known| known.digest == blob.digest);
+                let found = built.iter().find(|known| known.digest == blob.digest);
                 let bytes = found.map(|found| found.bytes.as_slice()).unwrap_or_default();
                 let range = usize::try_from(offset).ok().zip(usize::try_from(offset.saturating_add(length)).ok());
                 let part = range.and_then(|(from, to)| bytes.get(from..to));
@@ -91,6 +100,13 @@ fn children_first(
 }
 
 impl Pushable {
+    fn built(manifests: Vec<Blob>, blobs: Vec<Blob>) -> Self {
+        let descriptor = |blob: &Blob| Descriptor::new(blob.media_type, &blob.digest, blob.bytes.len() as u64);
+        let descriptors = blobs.iter().map(descriptor).collect();
+        let manifests = manifests.into_iter().map(|blob| (descriptor(&blob), Bytes::from(blob.bytes))).collect();
+        Self { manifests, blobs: descriptors, content: Content::Built(blobs) }
+    }
+
     /// Reads a bundle image from an OCI layout or an archive, and verifies all its digests. Blocks while it reads.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use tempfile::NamedTempFile;
 
-use super::build::{Blob, Built, MediaTypes, tar};
+use super::build::{Assembled, Blob, INDEX_TYPE, MediaTypes, tar};
 use super::layout::{INDEX, NAME, member};
 use super::manifest::verify;
 use super::{Error, LayoutError};
@@ -20,8 +20,6 @@ use super::{Error, LayoutError};
 /// The file that marks a layout.
 const MARKER: &str = "oci-layout";
 const VERSION: &str = r#"{"imageLayoutVersion":"1.0.0"}"#;
-/// The media type of an index.
-const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
 /// Most bytes of an index that is changed.
 const LONGEST_INDEX: u64 = 8 << 20;
 /// The prefix of files that are being written.
@@ -32,7 +30,7 @@ const STAGED: &str = "..kubectl-olm-";
 ///
 /// # Errors
 /// The directory has other content than a layout, its index cannot be read, or a file cannot be written.
-pub fn write_layout(image: &Built, directory: &Path, name: Option<&str>) -> Result<(), Error> {
+pub fn write_layout(image: &impl Assembled, directory: &Path, name: Option<&str>) -> Result<(), Error> {
     let at = |path: &Path, source: io::Error| Error::File { path: path.to_owned(), source };
     check(image)?;
     let marker = directory.join(MARKER);
@@ -83,7 +81,7 @@ pub fn write_layout(image: &Built, directory: &Path, name: Option<&str>) -> Resu
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write_archive(image: &Built, file: &Path, name: Option<&str>) -> Result<(), Error> {
+pub fn write_archive(image: &impl Assembled, file: &Path, name: Option<&str>) -> Result<(), Error> {
     check(image)?;
     let index = new_index(image, name).map_err(|problem| problem.at(file))?;
     let mut files: BTreeMap<String, Vec<u8>> =
@@ -94,8 +92,8 @@ pub fn write_archive(image: &Built, file: &Path, name: Option<&str>) -> Result<(
 }
 
 /// Refuses docker's media types: readers of layouts do not find such images by their names.
-fn check(image: &Built) -> Result<(), Error> {
-    if image.manifest.media_type == MediaTypes::Docker.manifest() { Err(Error::DockerLayout) } else { Ok(()) }
+fn check(image: &impl Assembled) -> Result<(), Error> {
+    if image.root().media_type == MediaTypes::Docker.manifest() { Err(Error::DockerLayout) } else { Ok(()) }
 }
 
 /// An index of one image.
@@ -118,22 +116,22 @@ struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    fn new(image: &'a Built, name: Option<&'a str>) -> Self {
-        let Blob { media_type, digest, bytes } = &image.manifest;
+    fn new(image: &'a impl Assembled, name: Option<&'a str>) -> Self {
+        let Blob { media_type, digest, bytes } = image.root();
         let annotations = name.map(|name| (NAME, name)).into_iter().collect();
         Self { media_type, digest, size: bytes.len(), annotations }
     }
 }
 
 /// Returns an index of this image only.
-fn new_index(image: &Built, name: Option<&str>) -> Result<Vec<u8>, LayoutError> {
+fn new_index(image: &impl Assembled, name: Option<&str>) -> Result<Vec<u8>, LayoutError> {
     let index = Index { schema_version: 2, media_type: INDEX_TYPE, manifests: [Entry::new(image, name)] };
     serde_json::to_vec(&index).map_err(LayoutError::Index)
 }
 
 /// Returns an index with the image added. It replaces an image of the same name, or without a name the same image without a name.
 /// Other fields and images stay as they are.
-fn index_with(index: &[u8], image: &Built, name: Option<&str>) -> Result<Vec<u8>, LayoutError> {
+fn index_with(index: &[u8], image: &impl Assembled, name: Option<&str>) -> Result<Vec<u8>, LayoutError> {
     if index.len() as u64 > LONGEST_INDEX {
         return Err(LayoutError::LongDocument { name: INDEX.to_owned(), limit: LONGEST_INDEX });
     }
@@ -146,7 +144,7 @@ fn index_with(index: &[u8], image: &Built, name: Option<&str>) -> Result<Vec<u8>
     let named = |manifest: &Value| manifest["annotations"][NAME].as_str().map(str::to_owned);
     manifests.retain(|manifest| match (named(manifest), name) {
         (Some(old), Some(new)) => old != new,
-        (None, None) => manifest["digest"] != image.manifest.digest,
+        (None, None) => manifest["digest"] != image.root().digest,
         _ => true,
     });
     manifests.push(serde_json::to_value(Entry::new(image, name)).map_err(LayoutError::Index)?);
@@ -175,7 +173,7 @@ fn staged(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::build::{Recipe, build};
+    use super::super::build::{Built, Recipe, build};
     use super::*;
 
     fn image(text: &str) -> Built {

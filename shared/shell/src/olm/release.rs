@@ -15,6 +15,8 @@ use crate::tls::install_crypto_provider;
 
 /// Where the releases of upstream OLM are published.
 const RELEASES: &str = "https://github.com/operator-framework/operator-lifecycle-manager/releases/download";
+/// The image of the controllers, without a tag: set while a release is built that has one.
+const IMAGE: Option<&str> = option_env!("KUBECTL_OLM_IMAGE");
 /// The files of a release.
 const FILES: [&str; 2] = ["crds.yaml", "olm.yaml"];
 /// The maximum size of a downloaded file in bytes. The CRDs of OLM take less than 1 MB.
@@ -45,7 +47,7 @@ pub struct ReleaseFlags {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Release options")]
 pub struct ControllerImageFlags {
-    /// Image of the controllers
+    /// Image of the controllers [default: that of the release, if it has one]
     #[arg(long, value_name = "IMAGE")]
     pub image: Option<String>,
     /// Replace a prefix of all images, such as quay.io=registry.example.com (may be repeated)
@@ -62,8 +64,8 @@ impl ControllerImageFlags {
     /// # Errors
     /// There is no image.
     pub(super) fn own(&self, namespace: Option<String>) -> Result<Release, CliError> {
-        let Some(image) = &self.image else { return Err(no_image()) };
-        Ok(distribution::own(env!("CARGO_PKG_VERSION"), Some(image)).with(&self.changes(namespace)))
+        let image = self.image.clone().or_else(|| released(IMAGE)).ok_or_else(no_image)?;
+        Ok(distribution::own(env!("CARGO_PKG_VERSION"), Some(&image)).with(&self.changes(namespace)))
     }
 
     fn changes(&self, namespace: Option<String>) -> Changes {
@@ -116,10 +118,16 @@ impl ReleaseFlags {
     }
 }
 
+/// Returns the image of this version, whose tag is the one of the release. Workflows set an empty variable if there is none.
+fn released(image: Option<&str>) -> Option<String> {
+    let image = image.filter(|image| !image.is_empty())?;
+    Some(format!("{image}:v{}", env!("CARGO_PKG_VERSION")))
+}
+
 /// Returns the error for this project's controllers without an image.
 fn no_image() -> CliError {
-    CliError::usage("--image is required: no image of the controllers of kubectl-olm is published yet")
-        .hint("specify an image that has kubectl-olm-run on its PATH: --image registry.example.com/kubectl-olm:v1")
+    CliError::usage("--image is required: this build of kubectl-olm has no published image of the controllers")
+        .hint("build one with krew/image, or specify one that has kubectl-olm-run on its PATH: --image registry.example.com/kubectl-olm:v1")
         .hint("or install only the CRDs, and run the controllers from outside: kubectl olm install --crds-only && kubectl olm run")
         .hint("or install a release of upstream OLM: --version v0.28.0")
 }
@@ -174,4 +182,16 @@ async fn fetch(url: &str) -> Result<Vec<u8>, CliError> {
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::released;
+
+    #[test]
+    fn a_release_with_an_image_is_its_default() {
+        let expected = concat!("registry.example.com/olm/run:v", env!("CARGO_PKG_VERSION"));
+        assert_eq!(released(Some("registry.example.com/olm/run")).as_deref(), Some(expected));
+        assert_eq!((released(Some("")), released(None)), (None, None));
+    }
 }
