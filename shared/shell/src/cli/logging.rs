@@ -1,7 +1,8 @@
 //! Logging to stderr, as text or as one JSON object per line.
 
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::flags::{LogFlags, LogFormat};
 use crate::visible;
@@ -31,31 +32,35 @@ pub fn start(flags: LogFlags, usually: Usually) {
         Usually::Errors | Usually::Warnings => 0,
         Usually::Events => 2,
     });
-    let filter = EnvFilter::try_from_default_env().map(without_bodies);
-    let filter = filter.unwrap_or_else(|_| {
+    let usual = || {
         let only_errors = usually == Usually::Errors && flags.verbosity.is_none();
-        EnvFilter::new(if only_errors { "error,kube_client=off".to_owned() } else { directives(verbosity) })
-    });
+        filter(&if only_errors { "error,kube_client=off".to_owned() } else { directives(verbosity) })
+    };
+    // Targets and levels only: the filters on fields of EnvFilter need regular expressions, and the code for those.
+    let given = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
+    let filter = given.and_then(|text| text.parse().ok()).map_or_else(usual, without_bodies);
     let format = flags.log_format.unwrap_or(LogFormat::Text);
     let is_json = matches!(format, LogFormat::Json);
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(move || visible::Log::to(std::io::stderr(), is_json))
         .with_ansi(anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never)
         .with_target(verbosity >= 4);
+    let log = tracing_subscriber::registry().with(filter);
     // An error means that logging is already initialized, as in tests that share a process.
     match format {
-        LogFormat::Text => lines.try_init().ok(),
-        LogFormat::Json => lines.json().flatten_event(true).try_init().ok(),
+        LogFormat::Text => log.with(lines).try_init().ok(),
+        LogFormat::Json => log.with(lines.json().flatten_event(true)).try_init().ok(),
     };
 }
 
+/// Parses directives of this module.
+fn filter(directives: &str) -> Targets {
+    directives.parse().unwrap_or_else(|_| Targets::new().with_default(LevelFilter::WARN))
+}
+
 /// Returns the filter without response bodies, whatever it contains.
-fn without_bodies(filter: EnvFilter) -> EnvFilter {
-    match format!("{BODIES}=off").parse() {
-        Ok(off) => filter.add_directive(off),
-        Err(_) => filter,
-    }
+fn without_bodies(filter: Targets) -> Targets {
+    filter.with_target(BODIES, LevelFilter::OFF)
 }
 
 /// Returns the directives of a verbosity in `RUST_LOG` syntax, on kubectl's scale: 2 for events, 4 for details, 6 for
@@ -88,6 +93,13 @@ mod tests {
         let requests = "kube_client::client=off,kube_client::client::builder";
         assert_eq!(directives(6), format!("debug,{requests}=debug,olm_core=debug,olm_shell=debug"));
         assert_eq!(directives(9), format!("trace,{requests}=trace,olm_core=trace,olm_shell=trace"));
-        assert!(without_bodies(EnvFilter::new("trace")).to_string().contains("kube_client::client=off"));
+        for own in (0..10).map(directives) {
+            assert!(own.parse::<Targets>().is_ok(), "{own}");
+        }
+        for given in ["trace", "info,kube_client::client=trace", "kube_client=debug"] {
+            let filter = without_bodies(given.parse().unwrap());
+            assert!(!filter.would_enable(BODIES, &tracing::Level::ERROR), "{given}");
+            assert!(filter.would_enable("kube_client::api", &tracing::Level::INFO), "{given}");
+        }
     }
 }
