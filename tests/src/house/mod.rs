@@ -8,11 +8,13 @@
 //!    ├ words      forbidden text, and documentation of commands that do not exist
 //!    ├ vocabulary plain English in comments, messages and Markdown
 //!    ├ citations  cited documents, headings and files exist
+//!    ├ changelog  each version has a section in CHANGELOG.md
 //!    ├ workflows  workflows are valid, and call files that exist
 //!    └ generated  generated files are up to date
 //!   descriptions  useful descriptions for `kubectl explain` of OLM's kinds, and in the schemas of output
 //! ```
 
+pub mod changelog;
 pub mod citations;
 pub mod descriptions;
 pub mod generated;

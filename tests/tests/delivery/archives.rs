@@ -110,3 +110,62 @@ fn platforms_without_an_archive_are_omitted_or_refused() {
     assert_eq!(without.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&without.stderr).contains("has no kubectl-olm-run\n"), "{without:?}");
 }
+
+#[test]
+fn archives_that_are_too_large_are_refused_in_a_release() {
+    let folder = folder();
+    let (built, out) = (folder.path().join("built"), folder.path().join("out"));
+    imitate(&built, &TARGETS);
+    // Incompressible, and on Windows without a limit.
+    let noise = |bytes: usize| -> Vec<u8> {
+        let mut state = 88_172_645_463_325_252_u64;
+        let next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 24) as u8
+        };
+        std::iter::repeat_with(next).take(bytes).collect()
+    };
+    for (target, package) in [
+        (TARGETS[0], "kubectl-olm-operatorgroup"),
+        (TARGETS[1], "kubectl-olm-run"),
+        (TARGETS[4], "kubectl-olm-operatorgroup.exe"),
+    ] {
+        fs::write(built.join(target).join(package), noise(6_100_000)).unwrap();
+    }
+    // The archives of a single platform are for tests.
+    succeeds(&pack(&[], &built, &out));
+    let refused = pack(&["--complete"], &built, &out);
+    let talk = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{talk}");
+    let errors: Vec<&str> = talk.lines().filter(|line| line.starts_with("error: ")).collect();
+    let expected = format!("error: kubectl-olm-operatorgroup_v{}_linux_amd64.tar.gz has ", env!("CARGO_PKG_VERSION"));
+    assert!(matches!(errors[..], [only] if only.starts_with(&expected)), "{talk}");
+}
+
+#[test]
+fn the_notes_of_a_release_are_the_section_of_its_version() {
+    let folder = folder();
+    let changelog = folder.path().join("CHANGELOG.md");
+    let (version, tag) = (env!("CARGO_PKG_VERSION"), concat!("v", env!("CARGO_PKG_VERSION")));
+    let notes = |tag: &str, text: &str| {
+        fs::write(&changelog, text).unwrap();
+        let script = olm_tests::data::repository().join("krew/notes");
+        std::process::Command::new(script).arg(tag).arg(&changelog).output().unwrap()
+    };
+    let text = format!("# Changelog\n\n## {version} (2026-01-31)\n\n### run\n\n- A\n\n## 0.0.1 (2025-01-31)\n\n- B\n");
+    let found = succeeds(&notes(tag, &text));
+    assert_eq!(found.trim(), "### run\n\n- A");
+    for (tag, text, expected) in [
+        ("v99.0.0", text.clone(), "not v99.0.0"),
+        (tag, text.replace("(2026-01-31)", "(unreleased)"), "has no date"),
+        (tag, text.replace("## ", "## Unreleased "), "has no section"),
+        (tag, text.replace("### run\n\n- A\n", ""), "is empty"),
+    ] {
+        let refused = notes(tag, &text);
+        assert_eq!((refused.status.code(), refused.stdout.len()), (Some(2), 0), "{expected}");
+        let talk = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(talk.starts_with("error: ") && talk.contains(expected), "{expected}: {talk}");
+    }
+}

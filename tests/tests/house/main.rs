@@ -17,7 +17,8 @@ use olm_core::api::crd::generate::generate;
 use olm_core::packages;
 use olm_tests::house::sources::{self, Source};
 use olm_tests::house::{
-    Finding, citations, descriptions, generated, krew, layers, manifests, purity, vocabulary, words, workflows,
+    Finding, changelog, citations, descriptions, generated, krew, layers, manifests, purity, vocabulary, words,
+    workflows,
 };
 use serde_json::json;
 
@@ -109,6 +110,11 @@ fn citations_exist() {
 #[test]
 fn comments_messages_and_documents_are_in_plain_english() {
     holds(&vocabulary::dialect(&rust()).unwrap());
+}
+
+#[test]
+fn the_changelog_has_a_section_for_each_version() {
+    holds(&changelog::wrong().unwrap());
 }
 
 #[test]
