@@ -65,9 +65,10 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         return change.print(options.dry_run, printer);
     }
     let upstream = Installation { stopped: false, ..change.upstream.clone() }.describe();
-    let question = match change.added.is_empty() {
-        true => format!("Start {upstream}?"),
-        false => format!("Remove the controllers of kubectl-olm, and start {upstream}?"),
+    let question = if change.added.is_empty() {
+        format!("Start {upstream}?")
+    } else {
+        format!("Remove the controllers of kubectl-olm, and start {upstream}?")
     };
     if !confirm(printer, &question, options.yes)? {
         printer.talk("nothing was changed");
@@ -143,7 +144,9 @@ impl Change {
             Ok(Err(error)) => return Err(error),
             Err(_) => waiting.lines().chain([format!("not ready after {}", age(options.timeout))]).collect(),
         };
-        causes.iter().for_each(|cause| printer.reason(cause));
+        for cause in &causes {
+            printer.reason(cause);
+        }
         printer.error(
             &CliError::new(ErrorKind::Api, format!("{upstream} is not ready"))
                 .hint("correct the cause, and run the command again")

@@ -176,13 +176,16 @@ impl Change {
             }
             None => waiting.lines().chain([format!("not ready after {}", age(options.timeout))]).collect(),
         };
-        causes.iter().for_each(|cause| printer.reason(cause));
+        for cause in &causes {
+            printer.reason(cause);
+        }
         self.restore(&api, printer).await?;
         let message = "the controllers of kubectl-olm are not ready";
         let error = CliError::new(ErrorKind::Api, message).hint("correct the cause, and run the command again");
-        printer.error(&match self.running.is_empty() {
-            true => error.hint("kubectl olm hand-back returns to upstream OLM"),
-            false => error,
+        printer.error(&if self.running.is_empty() {
+            error.hint("kubectl olm hand-back returns to upstream OLM")
+        } else {
+            error
         });
         Ok(Outcome::Negative)
     }
