@@ -77,7 +77,9 @@ pub(super) async fn path(
     let own = |csv: &String| package?.entries().find(|entry| entry.name == *csv);
     let hops = plans.into_iter().map(|csvs| {
         let own = csvs.iter().find_map(own).map(|entry| (entry.name.clone(), entry.version.clone()));
-        Hop { own, csvs }
+        // Without the content of the catalog, the plan that waits states what the Subscription installs next.
+        let next = || operator.next.as_ref().filter(|next| csvs.contains(&next.csv));
+        Hop { own: own.or_else(|| next().map(|next| (next.csv.clone(), version::parse(&next.version).ok()))), csvs }
     });
     Ok(Path { hops: hops.collect(), explanation })
 }
