@@ -5,7 +5,7 @@
 //! certificate authorities of the crate webpki-root-certs in the version of Cargo.lock.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -83,8 +83,15 @@ fn run(arguments: &Arguments) -> Result<()> {
     std::fs::create_dir_all(&arguments.out).with_context(|| arguments.out.display().to_string())?;
     let name = format!("{PROGRAM}_{version}_image");
     let layout = arguments.out.join(&name);
-    if layout.exists() {
-        std::fs::remove_dir_all(&layout).with_context(|| layout.display().to_string())?;
+    // Of an earlier build. A link is removed, and not what it leads to.
+    if let Ok(existing) = layout.symlink_metadata() {
+        let at = || layout.display().to_string();
+        if existing.is_dir() {
+            ensure!(layout.join("oci-layout").is_file(), "{} exists, and is not an OCI layout: move it away", at());
+            std::fs::remove_dir_all(&layout).with_context(at)?;
+        } else {
+            std::fs::remove_file(&layout).with_context(at)?;
+        }
     }
     write_layout(&image, &layout, Some(version))?;
     write_archive(&image, &arguments.out.join(format!("{name}.tar")), Some(version))?;
@@ -133,8 +140,11 @@ fn image(built: &Path, allow_dynamic: bool) -> Result<BuiltIndex> {
 
 /// Reads an executable, and checks that a container of this architecture can start it.
 fn executable(path: &Path, architecture: &str, allow_dynamic: bool) -> Result<Vec<u8>> {
-    ensure!(std::fs::metadata(path)?.len() <= LARGEST, "is larger than 1 GiB");
-    let bytes = std::fs::read(path)?;
+    // Opening a pipe would wait for its writer.
+    ensure!(std::fs::metadata(path)?.is_file(), "is not a regular file");
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    ensure!(bytes.len() as u64 <= LARGEST, "is larger than 1 GiB");
     let elf = Elf::read(&bytes).context("is not an executable of Linux with 64 bits")?;
     let expected = if architecture == "arm64" { 183 } else { 62 };
     ensure!(elf.machine == expected, "is for another machine than {architecture}: {} in its header", elf.machine);
