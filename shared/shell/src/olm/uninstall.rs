@@ -160,14 +160,15 @@ async fn inventory(api: &Api) -> Result<Inventory, CliError> {
     namespaces.sort_unstable();
     namespaces.dedup();
     let mut workloads = Vec::new();
-    for namespace in namespaces {
+    for namespace in &namespaces {
         for kind in [&kinds::DEPLOYMENT, &kinds::STATEFUL_SET, &kinds::DAEMON_SET, &kinds::PERSISTENT_VOLUME_CLAIM] {
             workloads.extend(list(api, kind, |query| query.within(namespace)).await?);
         }
     }
     let mut serving = Vec::new();
     for kind in registration::KINDS {
-        serving.extend(list(api, kind, |query| query.labelled(&registration::selector())).await?);
+        let found = list(api, kind, |query| query.labelled(&registration::selector())).await?;
+        serving.extend(found.into_iter().filter(|object| registration::belongs_to(object, &namespaces)));
     }
     Ok(Inventory {
         resources,

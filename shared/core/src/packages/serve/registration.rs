@@ -66,6 +66,18 @@ pub fn is_own(existing: &Value) -> bool {
     object::label(existing, LABEL) == Some(PACKAGES)
 }
 
+/// Returns whether an object was created by such a process in one of these namespaces, for an APIService. Tenants can set the label.
+pub fn belongs_to(object: &Value, namespaces: &[&str]) -> bool {
+    let (name, namespace) = (object::name(object), object::namespace(object));
+    is_own(object)
+        && if namespace.is_empty() { name == ROLE } else { name == SERVICE && namespaces.contains(&namespace) }
+}
+
+/// Returns the namespace of the Service that an APIService leads to.
+pub fn namespace(api_service: &Value) -> &str {
+    object::text(api_service, &["spec", "service", "namespace"])
+}
+
 /// Returns whether an existing APIService was created by such a process, and the API server does not reach any.
 pub fn is_abandoned(api_service: &Value) -> bool {
     is_own(api_service) && Conditions::new(api_service).find(AVAILABLE).is_some_and(|condition| !condition.is_true())

@@ -7,6 +7,7 @@ use super::front_proxy::{Attributes, FrontProxy, is_allowed};
 use super::request::{Form, Target};
 use super::watch::{Event, Watch};
 use super::*;
+use crate::api::object;
 use crate::api::status::Status;
 use crate::catalog::index_files;
 use crate::packages::{Catalog, CatalogInfo, Icon};
@@ -577,4 +578,21 @@ fn the_registration_leads_to_the_address() {
     assert!(!registration::is_due(&certificate, now()));
     let later = now() + jiff::SignedDuration::from_hours(46 * 24);
     assert!(registration::is_due(&certificate, later));
+}
+
+#[test]
+fn what_tenants_label_does_not_belong_to_the_process() {
+    let of = |kind: &str, name: &str, namespace: &str| {
+        let objects = registration::objects("olm", ("192.0.2.1", 1), "", "v1.36.0");
+        let mut object = objects.into_iter().find(|object| object::kind(object) == kind).unwrap();
+        object["metadata"]["name"] = name.into();
+        if !namespace.is_empty() {
+            object["metadata"]["namespace"] = namespace.into();
+        }
+        registration::belongs_to(&object, &["olm"])
+    };
+    assert!(of("Service", registration::SERVICE, "olm") && of("ClusterRole", registration::ROLE, ""));
+    assert!(
+        !of("Service", registration::SERVICE, "aaa") && !of("Service", "tea", "olm") && !of("ClusterRole", "tea", "")
+    );
 }

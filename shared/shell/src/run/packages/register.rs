@@ -261,7 +261,10 @@ async fn remove_abandoned(api: &Api) -> Result<Left, (ObjectRef, Status)> {
         let resource = Resource::from(kind);
         let query = ListQuery::all(&resource).labelled(&registration::selector());
         // One of the kinds is not served by all versions of Kubernetes.
-        others.extend(api.list(&query).await.map(|page| page.objects).unwrap_or_default());
+        let found = api.list(&query).await.map(|page| page.objects).unwrap_or_default();
+        others.extend(
+            found.into_iter().filter(|object| registration::belongs_to(object, &[registration::namespace(&current)])),
+        );
     }
     delete_with(api, &current, others).await?;
     tracing::info!(
