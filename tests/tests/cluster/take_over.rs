@@ -103,6 +103,10 @@ impl Cluster {
     }
 }
 
+/// What a take-over prints that has failed.
+const RESTORED: &str = "deployment.apps/kubectl-olm-run deleted\ndeployment.apps/catalog-operator scaled up again\n\
+                        deployment.apps/olm-operator scaled up again\n";
+
 /// The number of replicas and the record of a Deployment that runs.
 fn runs(replicas: u32) -> (Value, Value) {
     (json!(replicas), Value::Null)
@@ -248,13 +252,102 @@ fn a_take_over_needs_agreement_a_free_lease_and_controllers_that_start() {
     }
     let (answer, out, talk) = cluster.takes_over(|options| options.timeout = Duration::from_secs(5));
     assert_eq!(answer, Ok(Outcome::Negative), "{talk}");
-    assert!(
-        out.ends_with(
-            "deployment.apps/catalog-operator scaled up again\ndeployment.apps/olm-operator scaled up again\n"
-        ),
-        "{out}"
-    );
+    assert!(out.contains(RESTORED), "{out}");
     assert!(talk.contains("not ready after 5s\n") && talk.contains("runs as before\n"), "{talk}");
     assert_eq!(cluster.upstream(), [runs(2), runs(1)]);
     assert!(!ADDED.iter().any(|kind| cluster.has(kind)));
+
+    // Also if the user may not delete the account and its permissions, which then remain.
+    let may = ["get,list,watch,create,update,patch", "delete"].iter().zip(["*.*", "deployments.apps"]);
+    for (n, (verbs, resources)) in may.enumerate() {
+        let (name, verbs, resources) =
+            (format!("bob-{n}"), format!("--verb={verbs}"), format!("--resource={resources}"));
+        cluster.kubectl(&["create", "clusterrole", &name, &verbs, &resources]);
+        cluster.kubectl(&["create", "clusterrolebinding", &name, &format!("--clusterrole={name}"), "--user=bob"]);
+    }
+    cluster.kubectl(&["patch", "clusterrole", "bob-0", "--type=json", "-p", r#"[
+        {"op": "replace", "path": "/rules/0", "value": {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch", "create", "update", "patch", "bind", "escalate"]}}
+    ]"#]);
+    let (answer, out, talk) = cluster.takes_over(|options| {
+        options.timeout = Duration::from_secs(5);
+        options.cluster.impersonate = Some("bob".to_owned());
+    });
+    assert_eq!(answer, Ok(Outcome::Negative), "{out}{talk}");
+    assert!(out.contains(RESTORED) && talk.contains("permissions of the controllers remain: "), "{out}{talk}");
+    assert_eq!(cluster.upstream(), [runs(2), runs(1)]);
+}
+
+#[test]
+fn tenants_neither_prevent_a_transfer_nor_get_their_objects_changed() {
+    if skipped() {
+        return;
+    }
+    let cluster = Cluster::start();
+    cluster.has_upstream_olm();
+    cluster.kubectl(&["create", "namespace", "aaa"]);
+    let of_tenant = |name: &str, labels: Value| {
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": { "name": name, "namespace": "aaa", "labels": labels, "annotations": { REPLICAS: "7" } },
+            "spec": { "replicas": 0, "selector": { "matchLabels": { "app": name } }, "template": {
+                "metadata": { "labels": { "app": name } }, "spec": { "containers": [{ "name": "x", "image": "example.com/x" }] },
+            } },
+        })
+    };
+    cluster.creates(&of_tenant("olm-operator", json!({ "app": "olm-operator" })));
+    cluster.creates(&of_tenant("evil", json!({ "app": "olm-operator" })));
+    cluster.creates(&of_tenant("kubectl-olm-run", json!({ "kubectl-olm/release": "v9.9.9" })));
+    cluster.creates(&json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": "kubectl-olm-run", "namespace": "aaa" },
+        "spec": { "holderIdentity": "evil", "leaseDurationSeconds": 60 },
+    }));
+    let all = || {
+        cluster.kubectl(&[
+            "get",
+            "deployments,leases",
+            "-n",
+            "aaa",
+            "-o",
+            "jsonpath={.items[*].metadata.uid} {.items[*].spec.replicas}",
+        ])
+    };
+    let before = all();
+
+    // A pod that was evicted remains, also when its Deployment is scaled to zero.
+    let pod = cluster.kubectl(&[
+        "get",
+        "pods",
+        "-n",
+        "olm",
+        "-l",
+        "app=olm-operator",
+        "-o",
+        "jsonpath={.items[0].metadata.name}",
+    ]);
+    let evicted = r#"{"status": {"phase": "Failed", "reason": "Evicted"}}"#;
+    cluster.kubectl(&["patch", "pod", &pod, "-n", "olm", "--subresource=status", "--type=merge", "-p", evicted]);
+
+    let (answer, _, talk) = cluster.takes_over(|_| {});
+    assert_eq!(answer, Ok(Outcome::Done), "{talk}");
+    let (_, out, _) = cluster.status(ReleaseFlags::default(), "");
+    assert!(!out.contains("aaa") && !out.contains("v9.9.9"), "{out}");
+    // Another client starts upstream OLM again.
+    cluster.scales(&[("olm-operator", 1)]);
+    let (_, _, talk) = cluster.status(ReleaseFlags::default(), "");
+    assert!(
+        talk.contains(
+            "these write at the same time: kubectl-olm v0.1.0 in namespace olm and upstream OLM v0.1.0 in namespace olm"
+        ),
+        "{talk}"
+    );
+    let (answer, _, talk) = cluster.hands_back(|_| {});
+    assert_eq!(answer, Ok(Outcome::Done), "{talk}");
+    assert_eq!(cluster.upstream(), [runs(1), runs(1)]);
+    assert_eq!(all(), before);
+
+    // Only a real OLM prevents the controllers from running.
+    cluster.scales(&[("olm-operator", 0), ("catalog-operator", 0)]);
+    cluster.kubectl(&["scale", "deployment", "--all", "-n", "aaa", "--replicas=1"]);
+    let (answer, _, talk) = cluster.works(None);
+    assert_eq!(answer, Ok(Outcome::Done), "{talk}");
 }

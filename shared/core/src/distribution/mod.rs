@@ -38,6 +38,8 @@ pub const PACKAGE_SERVER: &str = "packageserver";
 pub const CONTROLLERS: &str = "kubectl-olm-run";
 /// The Deployments of the controllers of upstream OLM.
 pub const UPSTREAM: [&str; 2] = ["olm-operator", "catalog-operator"];
+/// The ClusterRole of the controllers of upstream OLM, in each of its releases.
+pub const UPSTREAM_ROLE: &str = "system:controller:operator-lifecycle-manager";
 /// The annotation of the Lease of `kubectl olm run` with the identity of the process that requests a sign of life. The holder removes it when
 /// it renews the Lease.
 pub const REQUESTED_BY: &str = "kubectl-olm/asked-by";

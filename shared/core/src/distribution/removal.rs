@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::installation::Installation;
-use super::{CONTROLLERS, OPERATORS, PACKAGE_SERVER, RELEASE, UPSTREAM};
+use super::{CONTROLLERS, OPERATORS, PACKAGE_SERVER, RELEASE, UPSTREAM, UPSTREAM_ROLE};
 use crate::api::cluster_service_version::{Csv, is_copy};
 use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::labels::{MANAGED, OWNER, OWNER_KIND};
@@ -23,13 +23,8 @@ use crate::api::{crd, kinds};
 const PROTECTED: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 /// The names of the cluster-scoped RBAC objects of all releases.
-const ACCESS: [&str; 5] = [
-    "system:controller:operator-lifecycle-manager",
-    "olm-operator-binding-olm",
-    "aggregate-olm-edit",
-    "aggregate-olm-view",
-    CONTROLLERS,
-];
+const ACCESS: [&str; 5] =
+    [UPSTREAM_ROLE, "olm-operator-binding-olm", "aggregate-olm-edit", "aggregate-olm-view", CONTROLLERS];
 
 /// The parts of the removal, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -31,13 +31,17 @@ pub fn stop(deployment: &Value) -> Option<Value> {
     )
 }
 
-/// Returns the patch that scales a Deployment to the recorded number of replicas; `None` if it is not stopped. Without a valid record it
-/// gets one replica, as in the manifests of upstream OLM.
+/// Returns the patch that scales a Deployment to the recorded number of replicas. Without a valid record it gets one replica, as in the
+/// manifests of upstream OLM. If another client has started it, only the record is removed; `None` if there is nothing to change.
 pub fn start(deployment: &Value) -> Option<Value> {
-    let recorded = object::annotation(deployment, REPLICAS).and_then(|text| text.parse::<i32>().ok());
+    let record = object::annotation(deployment, REPLICAS);
+    let recorded = record.and_then(|text| text.parse::<i32>().ok());
     let replicas = recorded.filter(|replicas| *replicas > 0).unwrap_or(1);
-    is_stopped(deployment)
-        .then(|| json!({ "metadata": { "annotations": { REPLICAS: null } }, "spec": { "replicas": replicas } }))
+    let forget = json!({ "annotations": { REPLICAS: null } });
+    if is_stopped(deployment) {
+        return Some(json!({ "metadata": forget, "spec": { "replicas": replicas } }));
+    }
+    record.is_some().then(|| json!({ "metadata": forget }))
 }
 
 impl Release {
@@ -95,6 +99,12 @@ mod tests {
             });
             assert_eq!(start(&deployment).unwrap()["spec"]["replicas"], 1, "{record}");
         }
+    }
+
+    #[test]
+    fn a_deployment_that_was_started_by_others_keeps_its_replicas() {
+        let deployment = json!({ "metadata": { "annotations": { REPLICAS: "2" } }, "spec": { "replicas": 5 } });
+        assert_eq!(start(&deployment).unwrap(), json!({ "metadata": { "annotations": { REPLICAS: null } } }));
     }
 
     #[test]

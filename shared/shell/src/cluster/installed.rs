@@ -1,9 +1,11 @@
 //! What is installed on a cluster: OLM, and the controllers of `kubectl olm run` that hold a Lease.
 
+use std::collections::BTreeSet;
+
 use olm_core::api::kinds::{self, Kind};
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::distribution::installation::{Installation, installations};
-use olm_core::distribution::{PACKAGE_SERVER, RELEASE};
+use olm_core::distribution::{self, PACKAGE_SERVER, RELEASE};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -64,27 +66,59 @@ fn named(name: &str) -> impl FnOnce(ListQuery) -> ListQuery {
     move |query| ListQuery { fields, ..query }
 }
 
-/// Returns the Deployments of the controllers of upstream OLM.
+/// Returns the Deployments of the controllers of upstream OLM. A tenant can create Deployments with their names and labels, but not
+/// the permissions of OLM.
 pub(crate) async fn upstream_controllers(api: &Api) -> Result<Vec<Value>, RequestError> {
-    list(api, &kinds::DEPLOYMENT, |query| query.labelled(UPSTREAM)).await
+    let mut found = list(api, &kinds::DEPLOYMENT, |query| query.labelled(UPSTREAM)).await?;
+    found.retain(|deployment| distribution::UPSTREAM.contains(&object::name(deployment)));
+    permitted(api, found, distribution::UPSTREAM_ROLE, Some(distribution::NAMESPACE)).await
+}
+
+/// Returns the Deployments of this project's controllers.
+async fn own_controllers(api: &Api) -> Result<Vec<Value>, RequestError> {
+    let mut found = list(api, &kinds::DEPLOYMENT, |query| query.labelled(RELEASE)).await?;
+    found.retain(|deployment| object::name(deployment) == distribution::CONTROLLERS);
+    permitted(api, found, distribution::CONTROLLERS, None).await
+}
+
+/// Returns the Deployments in namespaces whose ServiceAccounts have this ClusterRole, or in `also`. Without permission to list
+/// ClusterRoleBindings all are returned.
+async fn permitted(
+    api: &Api,
+    mut deployments: Vec<Value>,
+    role: &str,
+    also: Option<&str>,
+) -> Result<Vec<Value>, RequestError> {
+    if deployments.iter().all(|deployment| also == Some(object::namespace(deployment))) {
+        return Ok(deployments);
+    }
+    let bindings = match list(api, &kinds::CLUSTER_ROLE_BINDING, |query| query).await {
+        Ok(bindings) => bindings,
+        Err(error) if error.status.is_forbidden() => return Ok(deployments),
+        Err(error) => return Err(error),
+    };
+    let namespaces: BTreeSet<&str> = bindings
+        .iter()
+        .filter(|binding| object::text(binding, &["roleRef", "name"]) == role)
+        .flat_map(|binding| object::list(binding, &["subjects"]))
+        .map(|subject| object::text(subject, &["namespace"]))
+        .chain(also)
+        .collect();
+    deployments.retain(|deployment| namespaces.contains(object::namespace(deployment)));
+    Ok(deployments)
 }
 
 /// Returns the installations of OLM on the cluster.
 pub(crate) async fn installed(api: &Api) -> Result<Vec<Installation>, RequestError> {
-    let mut deployments = upstream_controllers(api).await?;
-    let labelled = list(api, &kinds::DEPLOYMENT, |query| query.labelled(RELEASE)).await?;
-    for deployment in labelled {
-        if !deployments.iter().any(|known| object::uid(known) == object::uid(&deployment)) {
-            deployments.push(deployment);
-        }
-    }
+    let deployments = [upstream_controllers(api).await?, own_controllers(api).await?].concat();
     let csvs = list(api, &kinds::CLUSTER_SERVICE_VERSION, named(PACKAGE_SERVER)).await?;
     Ok(installations(&deployments, &csvs))
 }
 
 /// Returns the held Leases of `kubectl olm run`.
 pub(crate) async fn held_leases(api: &Api) -> Result<Vec<HeldLease>, RequestError> {
-    let leases = list(api, &kinds::LEASE, named(lease::NAME)).await?;
+    let named = named(lease::NAME);
+    let leases = list(api, &kinds::LEASE, |query| named(query.within(lease::NAMESPACE))).await?;
     let held = leases.iter().filter_map(|lease| {
         let text = |field| Some(object::text(lease, &["spec", field]).to_owned()).filter(|text| !text.is_empty());
         Some(HeldLease {

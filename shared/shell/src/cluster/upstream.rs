@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use futures::StreamExt;
 use olm_core::api::kinds;
 use olm_core::api::object::{self, ObjectRef};
+use olm_core::api::status::Status;
 use olm_core::distribution::transfer;
 use serde_json::Value;
 
@@ -41,33 +42,102 @@ async fn patch(api: &Api, deployment: &Value, patch: Option<Value>) -> Result<bo
     }
 }
 
-/// Waits until no pod of a Deployment is left: a pod that terminates may still write.
-pub(crate) async fn wait_until_stopped(api: &Api, deployment: &Value) -> Result<(), RequestError> {
-    let pods = Resource::from(&kinds::POD);
-    let labels: Vec<String> = object::entries(deployment, &["spec", "selector", "matchLabels"])
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
-    let labels = if labels.is_empty() { vec![format!("app={}", object::name(deployment))] } else { labels };
+/// Returns the label selector of the pods of a Deployment; `None` if it selects none, or cannot be written as one.
+pub(crate) fn pod_selector(deployment: &Value) -> Option<String> {
+    let selector = object::at(deployment, &["spec", "selector"]);
+    let mut terms: Vec<String> =
+        object::entries(selector, &["matchLabels"]).map(|(key, value)| format!("{key}={value}")).collect();
+    for expression in object::list(selector, &["matchExpressions"]) {
+        let key = object::text(expression, &["key"]);
+        let values: Vec<&str> = object::list(expression, &["values"]).iter().filter_map(Value::as_str).collect();
+        terms.push(match object::text(expression, &["operator"]) {
+            "In" => format!("{key} in ({})", values.join(",")),
+            "NotIn" => format!("{key} notin ({})", values.join(",")),
+            "Exists" => key.to_owned(),
+            "DoesNotExist" => format!("!{key}"),
+            _ => return None,
+        });
+    }
+    Some(terms.join(",")).filter(|selector| !selector.is_empty())
+}
+
+/// Returns whether containers of a pod may run: also while it terminates, but not after it has ended, for example by an eviction.
+fn may_run(pod: &Value) -> bool {
+    !["Succeeded", "Failed"].contains(&object::text(pod, &["status", "phase"]))
+}
+
+/// Waits until no pod of a Deployment runs: a pod that terminates may still write. `report` gets the names of those that are awaited.
+pub(crate) async fn wait_until_stopped(
+    api: &Api,
+    deployment: &Value,
+    mut report: impl FnMut(&[&str]),
+) -> Result<(), RequestError> {
     let namespace = object::namespace(deployment);
-    let query = ListQuery::all(&pods).within(namespace).labelled(&labels.join(","));
+    let Some(selector) = pod_selector(deployment) else {
+        let name = object::name(deployment);
+        let refusal = Status::new(0, "Invalid", format!("the selector of Deployment {namespace}/{name} is not valid"));
+        return Err(RequestError::new("list", "pods", namespace, refusal));
+    };
+    let pods = Resource::from(&kinds::POD);
+    let query = ListQuery::all(&pods).within(namespace).labelled(&selector);
     let refused = |verb| move |refusal| RequestError::new(verb, "pods", namespace, refusal);
     loop {
         let page = api.list(&query).await.map_err(refused("list"))?;
-        let mut left: BTreeSet<String> = page.objects.iter().map(|pod| object::uid(pod).to_owned()).collect();
-        if left.is_empty() {
+        let running: Vec<&Value> = page.objects.iter().filter(|pod| may_run(pod)).collect();
+        if running.is_empty() {
             return Ok(());
         }
+        report(&running.iter().map(|pod| object::name(pod)).collect::<Vec<_>>());
+        let mut left: BTreeSet<String> = running.iter().map(|pod| object::uid(pod).to_owned()).collect();
         let events = api.watch(&query, &page.resource_version).await.map_err(refused("watch"))?;
         let mut events = std::pin::pin!(events);
         while !left.is_empty() {
             match events.next().await {
-                Some(Ok(WatchEvent::Added(pod))) => drop(left.insert(object::uid(&pod).to_owned())),
-                Some(Ok(WatchEvent::Deleted(pod))) => drop(left.remove(object::uid(&pod))),
+                Some(Ok(WatchEvent::Added(pod) | WatchEvent::Modified(pod))) if may_run(&pod) => {
+                    left.insert(object::uid(&pod).to_owned());
+                }
+                Some(Ok(WatchEvent::Modified(pod) | WatchEvent::Deleted(pod))) => {
+                    left.remove(object::uid(&pod));
+                }
                 Some(Ok(_)) => {}
                 Some(Err(refusal)) if refusal.code != GONE => return Err(refused("watch")(refusal)),
                 Some(Err(_)) | None => break,
             }
         }
         // The next list confirms it, and continues a watch that has ended.
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn pods_are_selected_as_by_the_deployment() {
+        let of = |selector: Value| pod_selector(&json!({ "spec": { "selector": selector } }));
+        let expressions = json!([
+            { "key": "a", "operator": "In", "values": ["b", "c"] }, { "key": "d", "operator": "NotIn", "values": ["e"] },
+            { "key": "f", "operator": "Exists" }, { "key": "g", "operator": "DoesNotExist" },
+        ]);
+        for (selector, expected) in [
+            (json!({ "matchLabels": { "app": "olm" } }), Some("app=olm")),
+            (json!({ "matchExpressions": expressions }), Some("a in (b,c),d notin (e),f,!g")),
+            (json!({ "matchExpressions": [{ "key": "a", "operator": "Like" }] }), None),
+            (json!({}), None),
+            (json!("app"), None),
+        ] {
+            assert_eq!(of(selector.clone()).as_deref(), expected, "{selector}");
+        }
+    }
+
+    #[test]
+    fn a_pod_that_has_ended_is_not_awaited() {
+        for (phase, expected) in
+            [("Running", true), ("Pending", true), ("Unknown", true), ("Failed", false), ("Succeeded", false)]
+        {
+            assert_eq!(may_run(&json!({ "status": { "phase": phase } })), expected, "{phase}");
+        }
     }
 }

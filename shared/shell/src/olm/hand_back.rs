@@ -99,13 +99,16 @@ impl Change {
         };
         let mut added = Vec::new();
         for kind in [&kinds::DEPLOYMENT, &kinds::CLUSTER_ROLE_BINDING, &kinds::CLUSTER_ROLE, &kinds::SERVICE_ACCOUNT] {
-            added.extend(own_objects(&api, kind).await?);
+            added.extend(own_objects(&api, kind, &upstream.namespace).await?);
         }
         let has_deployment = added.iter().any(|target| target.gvk.kind == kinds::DEPLOYMENT.kind);
         if let Some(lease) = held_leases(&api).await?.first().filter(|_| !has_deployment) {
             return Err(held(lease));
         }
-        let stopped: Vec<Value> = deployments.into_iter().filter(transfer::is_stopped).collect();
+        let is_of_upstream = |deployment: &Value| object::namespace(deployment) == upstream.namespace;
+        let is_changed = |deployment: &Value| transfer::start(deployment).is_some();
+        let stopped: Vec<Value> =
+            deployments.into_iter().filter(|deployment| is_of_upstream(deployment) && is_changed(deployment)).collect();
         let change = Self { upstream: upstream.clone(), stopped, added };
         Ok((!change.stopped.is_empty() || !change.added.is_empty()).then_some(change))
     }
@@ -132,7 +135,9 @@ impl Change {
         };
         lease.release().await;
         let Some(ended) = ended else {
-            printer.talk("run the command again to continue");
+            printer.warn(format_args!(
+                "{upstream} may be stopped, without other controllers: run the command again to continue"
+            ));
             return Ok(Outcome::Interrupted);
         };
         let causes: Vec<String> = match ended {
@@ -208,8 +213,11 @@ impl Change {
     }
 }
 
-/// Returns the objects of a kind that belong to this project's controllers.
-async fn own_objects(api: &Api, kind: &Kind) -> Result<Vec<ObjectRef>, CliError> {
+/// Returns the objects of a kind that belong to this project's controllers in a namespace.
+async fn own_objects(api: &Api, kind: &Kind, namespace: &str) -> Result<Vec<ObjectRef>, CliError> {
     let labelled = list(api, kind, |query| query.labelled(RELEASE)).await?;
-    Ok(labelled.iter().filter(|object| object::name(object) == CONTROLLERS).map(ObjectRef::from_object).collect())
+    // A tenant can create objects with this name and label.
+    let is_own =
+        |object: &&Value| object::name(object) == CONTROLLERS && ["", namespace].contains(&object::namespace(object));
+    Ok(labelled.iter().filter(is_own).map(ObjectRef::from_object).collect())
 }

@@ -193,10 +193,12 @@ fn refusal(found: &Installation) -> CliError {
 }
 
 fn refuse_others(found: &[Installation], release: &Release) -> Result<(), CliError> {
+    let is_taken_over = found.iter().any(|found| found.stopped);
     let Some(found) = found.iter().find(|found| !is_same(found, release)) else { return Ok(()) };
     let is_other = found.distribution != release.distribution || found.namespace != release.namespace;
     Err(refusal(found).hint(match () {
         () if found.is_openshift() => OPENSHIFT.to_owned(),
+        () if is_taken_over => "to return to upstream OLM, which is stopped: kubectl olm hand-back".to_owned(),
         () if release.distribution == Distribution::Own && is_other => {
             "to run the controllers of kubectl-olm in its place: kubectl olm take-over; to remove it: kubectl olm uninstall".to_owned()
         }

@@ -6,6 +6,7 @@ use olm_core::api::object::{self, ObjectRef};
 use olm_core::distribution::installation::Installation;
 use olm_core::distribution::state::{Health, State, health, state};
 use olm_core::distribution::{Distribution, PACKAGE_SERVER, PACKAGES_API, Release, own};
+use olm_core::listing::listed;
 use serde_json::{Value, json};
 
 use super::release::ReleaseFlags;
@@ -197,10 +198,24 @@ fn print(found: &Found, is_wide: bool, printer: &mut Printer) -> Result<(), CliE
     for line in summary(found) {
         printer.line(line)?;
     }
-    if found.installations.is_empty() && found.leases.is_empty() {
-        let next =
-            if found.has_crds { "kubectl olm run" } else { "kubectl olm install, or kubectl olm install --crds-only" };
-        printer.talk(format_args!("no controllers are running: {next}"));
+    let running: Vec<String> =
+        found.installations.iter().filter(|found| !found.stopped).map(Installation::describe).collect();
+    match &running[..] {
+        [] if found.leases.is_empty() => {
+            let next = match (found.installations.is_empty(), found.has_crds) {
+                (false, _) => {
+                    "kubectl olm hand-back starts upstream OLM, and kubectl olm run runs the controllers here"
+                }
+                (true, true) => "kubectl olm run",
+                (true, false) => "kubectl olm install, or kubectl olm install --crds-only",
+            };
+            printer.talk(format_args!("no controllers are running: {next}"));
+        }
+        [_, _, ..] => {
+            printer.warn(format_args!("these write at the same time: {}", listed(&running)));
+            printer.talk("hint: stop one of them: kubectl olm take-over, or kubectl olm hand-back");
+        }
+        _ => {}
     }
     if !found.objects.is_empty() {
         let wrong = found.objects.iter().filter(|(_, state, _)| *state != State::Present).count();

@@ -7,8 +7,9 @@
 //! ```
 //! CRDs, operators and catalogs remain as they are. The command can be repeated, for example with another image.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use olm_core::api::kinds;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::distribution::installation::Installation;
 use olm_core::distribution::{Distribution, Release, Stage, stage};
@@ -25,9 +26,16 @@ use crate::cli::prompt::confirm;
 use crate::cli::table::age;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer, signal};
 use crate::cluster::api::Api;
-use crate::cluster::installed::{get, held_leases, installed, upstream_controllers};
+use crate::cluster::installed::{get, held_leases, installed};
 use crate::cluster::upstream;
 use crate::run::{self, Mode, preflight};
+
+/// How long unanswered requests are repeated that start upstream OLM again.
+const RESTORE_TIMEOUT: Duration = Duration::from_mins(1);
+/// The pause between them.
+const PAUSE: Duration = Duration::from_secs(2);
+/// The hint for a cluster on which upstream OLM is stopped.
+const RETURN: &str = "to continue, run the command again; to return to upstream OLM: kubectl olm hand-back";
 
 /// Whether to take over, and how.
 #[derive(Clone, Debug)]
@@ -79,9 +87,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
 /// What is changed.
 struct Change {
     upstream: Installation,
-    /// All Deployments of upstream OLM.
-    deployments: Vec<Value>,
-    /// Those of them that are running.
+    /// Its Deployments that are running.
     running: Vec<Value>,
     /// The objects to add.
     release: Release,
@@ -106,6 +112,7 @@ impl Change {
         if upstream.is_openshift() {
             return Err(preflight::openshift(&upstream.describe()));
         }
+        preflight::require_crds(&api).await?;
         let release = options.images.own(Some(upstream.namespace.clone()))?.only_controllers();
         let mut missing = Vec::new();
         for target in release.objects.iter().map(ObjectRef::from_object) {
@@ -113,9 +120,9 @@ impl Change {
                 missing.push(target);
             }
         }
-        let deployments = upstream_controllers(&api).await?;
-        let running = upstream::running(&api).await?;
-        let change = Self { upstream, deployments, running, release, missing };
+        let mut running = upstream::running(&api).await?;
+        running.retain(|deployment| object::namespace(deployment) == upstream.namespace);
+        let change = Self { upstream, running, release, missing };
         change.require_free_lease(&api).await?;
         Ok(change)
     }
@@ -201,8 +208,11 @@ impl Change {
         }
         printer.flush()?;
         for deployment in &self.running {
-            printer.talk(format_args!("waiting until the pods of {} have ended", qualified(deployment)));
-            upstream::wait_until_stopped(api, deployment).await?;
+            let name = qualified(deployment);
+            upstream::wait_until_stopped(api, deployment, |pods| {
+                printer.talk(format_args!("waiting until the pods of {name} have ended: {}", pods.join(", ")));
+            })
+            .await?;
         }
         for object in self.release.stage(Stage::Workloads) {
             self.apply(api, object, printer).await?;
@@ -216,23 +226,53 @@ impl Change {
         printer.line(format_args!("{} {what}", qualified(object)))
     }
 
-    /// Starts upstream OLM again if this command has stopped it, after the controllers in its place have ended.
+    /// Starts upstream OLM again if this command has stopped it, after the controllers in its place have ended. Reports what could not be
+    /// done.
     async fn restore(&self, api: &Api, printer: &mut Printer) -> Result<(), CliError> {
         if self.running.is_empty() {
+            printer.warn(format_args!("{} remains stopped; {RETURN}", self.upstream.describe()));
             return Ok(());
         }
-        transfer::remove(api, &self.missing, printer).await?;
-        for deployment in &self.deployments {
-            let is_stopped_here = self.running.iter().any(|other| object::uid(other) == object::uid(deployment));
-            let now = get(api, &ObjectRef::from_object(deployment)).await?;
-            if let Some(now) = now.filter(|_| is_stopped_here)
-                && upstream::start(api, &now).await?
-            {
-                printer.line(format_args!("{} scaled up again", qualified(deployment)))?;
+        let end = Instant::now() + RESTORE_TIMEOUT;
+        while let Err(error) = self.restart(api, printer).await {
+            if error.kind == ErrorKind::Unreachable && Instant::now() < end {
+                tokio::time::sleep(PAUSE).await;
+                continue;
             }
+            printer.error(
+                &error
+                    .while_doing(format_args!("{} is stopped, and cannot be started", self.upstream.describe()))
+                    .hint(RETURN),
+            );
+            return Ok(());
         }
         printer.talk(format_args!("{} runs as before", self.upstream.describe()));
+        let access = self.missing.iter().filter(|target| target.gvk.kind != kinds::DEPLOYMENT.kind);
+        if let Err(error) = transfer::remove(api, &access.cloned().collect::<Vec<_>>(), printer).await {
+            printer.warn(format_args!("permissions of the controllers remain: {error}"));
+        }
         printer.flush()
+    }
+
+    /// Deletes the Deployment of the controllers, and starts those of upstream OLM.
+    async fn restart(&self, api: &Api, printer: &mut Printer) -> Result<(), CliError> {
+        let deployments = self.missing.iter().filter(|target| target.gvk.kind == kinds::DEPLOYMENT.kind);
+        transfer::remove(api, &deployments.cloned().collect::<Vec<_>>(), printer).await?;
+        let mut failed = None;
+        for deployment in &self.running {
+            let started = async {
+                match get(api, &ObjectRef::from_object(deployment)).await? {
+                    Some(now) => upstream::start(api, &now).await,
+                    None => Ok(false),
+                }
+            };
+            match started.await {
+                Ok(true) => printer.line(format_args!("{} scaled up again", qualified(deployment)))?,
+                Ok(false) => {}
+                Err(error) => failed = Some(error),
+            }
+        }
+        failed.map_or(Ok(()), |error| Err(error.into()))
     }
 }
 

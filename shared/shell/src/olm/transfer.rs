@@ -35,7 +35,11 @@ pub(super) async fn remove(api: &Api, targets: &[ObjectRef], printer: &mut Print
         }
         if target.gvk.kind == kinds::DEPLOYMENT.kind {
             printer.flush()?;
-            upstream::wait_until_stopped(api, &object).await?;
+            let name = qualified(&object);
+            upstream::wait_until_stopped(api, &object, |pods| {
+                printer.talk(format_args!("waiting until the pods of {name} have ended: {}", pods.join(", ")));
+            })
+            .await?;
         }
     }
     Ok(())

@@ -14,6 +14,7 @@ use crate::cli::output::name;
 use crate::cli::{CliError, Printer};
 use crate::cluster::api::Api;
 use crate::cluster::installed::{get, list};
+use crate::cluster::upstream::pod_selector;
 
 /// The interval between two reads of the awaited objects, of which there are a handful. Their state also depends on pods and on
 /// discovery, whose changes a watch of the objects does not report.
@@ -148,11 +149,9 @@ fn is_awaited(release: &Release, object: &Value) -> bool {
 
 /// Returns why a pod of a Deployment cannot start.
 async fn stuck(api: &Api, deployment: &Value) -> Result<Option<String>, CliError> {
-    let labels: Vec<String> = object::entries(deployment, &["spec", "selector", "matchLabels"])
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
+    let Some(selector) = pod_selector(deployment) else { return Ok(None) };
     let namespace = object::namespace(deployment);
-    let pods = list(api, &kinds::POD, |query| query.within(namespace).labelled(&labels.join(","))).await?;
+    let pods = list(api, &kinds::POD, |query| query.within(namespace).labelled(&selector)).await?;
     Ok(pods.iter().filter(|pod| !object::is_deleting(pod)).find_map(|pod| match workload::pod(pod) {
         // An autoscaler may add a node.
         PodState::Stuck(trouble) if trouble.kind != Trouble::Unschedulable => {

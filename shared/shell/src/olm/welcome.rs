@@ -107,11 +107,11 @@ fn text(found: &Found) -> String {
             (format!("The cluster has {described}, and no operators."), &WITHOUT_OPERATORS)
         }
         Found::Olm { described, operators, blocked: 0 } => (
-            format!("The cluster has {described}, and {operators} operators. None of them needs an action."),
+            format!("The cluster has {described}, and {}. None needs an action.", counted(*operators)),
             &WITH_OPERATORS,
         ),
         Found::Olm { described, operators, blocked } => (
-            format!("The cluster has {described}, and {operators} operators. {blocked} of them need an action."),
+            format!("The cluster has {described}, and {}. {blocked} of them need an action.", counted(*operators)),
             &BLOCKED,
         ),
     };
@@ -119,6 +119,10 @@ fn text(found: &Found) -> String {
     let line = |(command, what): &(&str, &str)| format!("  kubectl olm {command:width$}   {what}\n");
     let lines: String = commands.iter().chain(&HELP).map(line).collect();
     format!("{state}\n\n{lines}")
+}
+
+fn counted(operators: usize) -> String {
+    if operators == 1 { "1 operator".to_owned() } else { format!("{operators} operators") }
 }
 
 const HELP: [(&str, &str); 1] = [("--help", "List all commands")];

@@ -1,6 +1,7 @@
 //! Checks before the controllers write to a cluster: OLM's CRDs exist, and no other OLM is running.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use futures::StreamExt;
 use olm_core::api::conditions::ESTABLISHED;
@@ -29,7 +30,7 @@ const NEEDED: [&Kind; 8] = [
 ];
 
 /// Returns an error if the API server does not serve OLM's kinds.
-pub(super) async fn require_crds(api: &Api) -> Result<(), CliError> {
+pub(crate) async fn require_crds(api: &Api) -> Result<(), CliError> {
     let mut missing = Vec::new();
     for kind in NEEDED {
         match api.resource(&kind.gvk()).await {
@@ -94,16 +95,21 @@ pub(super) async fn require_none(api: &Api) -> Result<(), CliError> {
     }
 }
 
-/// Returns an error if a real OLM is running; with `take_over`, stops it instead.
-pub(super) async fn require_alone(api: &Api, take_over: bool) -> Result<(), CliError> {
+/// How long the pods of a real OLM may take to end.
+const STOP_TIMEOUT: Duration = Duration::from_mins(5);
+
+/// Returns an error if a real OLM is running.
+pub(super) async fn require_alone(api: &Api) -> Result<(), CliError> {
+    match &upstream::running(api).await?[..] {
+        [] => Ok(()),
+        running => Err(runs_here(running)
+            .hint("--audit prints what would be done; --take-over stops that OLM and takes over, kubectl olm hand-back starts it again")),
+    }
+}
+
+/// Stops a real OLM if it is running, and waits until its pods have ended.
+pub(super) async fn stop(api: &Api) -> Result<(), CliError> {
     let running = upstream::running(api).await?;
-    if running.is_empty() {
-        return Ok(());
-    }
-    if !take_over {
-        return Err(runs_here(&running)
-            .hint("--audit prints what would be done; --take-over stops that OLM and takes over, kubectl olm hand-back starts it again"));
-    }
     for deployment in &running {
         let target = ObjectRef::from_object(deployment);
         upstream::stop(api, deployment)
@@ -112,7 +118,17 @@ pub(super) async fn require_alone(api: &Api, take_over: bool) -> Result<(), CliE
         info!(deployment = %target, "scaled to zero to take over; kubectl olm hand-back starts it again");
     }
     for deployment in &running {
-        upstream::wait_until_stopped(api, deployment).await?;
+        let mut awaited = String::new();
+        let wait = upstream::wait_until_stopped(api, deployment, |pods| {
+            awaited = pods.join(", ");
+            info!(pods = awaited, "waiting until they have ended");
+        });
+        let ended = tokio::time::timeout(STOP_TIMEOUT, wait).await;
+        ended.map_err(|_| {
+            let minutes = STOP_TIMEOUT.as_secs() / 60;
+            CliError::new(ErrorKind::Api, format!("pods of OLM have not ended after {minutes} minutes: {awaited}"))
+                .hint("end them, and run the command again")
+        })??;
     }
     Ok(())
 }

@@ -208,8 +208,8 @@ impl<'a> Live<'a> {
     async fn prepare(&self, metrics: &Metrics, lease: &mut Option<Lease>) -> Result<Ready, CliError> {
         let (api, server) = connect(self.options).await?;
         guard::require_crds(&api).await?;
-        if !self.audit {
-            guard::require_alone(&api, self.take_over).await?;
+        if !self.audit && !self.take_over {
+            guard::require_alone(&api).await?;
         }
         let images = self.options.images()?;
         let catalogs = Catalogs::read(&self.options.catalogs, &self.options.namespace, images, errors::hint)?;
@@ -220,6 +220,10 @@ impl<'a> Live<'a> {
         };
         if self.lease {
             self.claim(lease.insert(Lease::new(api.clone()).await)).await?;
+        }
+        if self.take_over {
+            // Last, because nothing may prevent these controllers from running when OLM is stopped.
+            guard::stop(&api).await?;
         }
         Ok(Ready { api, server, catalogs, _servers: servers, packages })
     }
@@ -250,7 +254,9 @@ impl Live<'_> {
     /// Acquires the Lease. If another process holds it, a run that continues waits for it later, and one with `--once`
     /// fails. Without the namespace of the Lease both fail: nothing creates it later.
     async fn claim(&self, lease: &mut Lease) -> Result<(), CliError> {
-        let claimed = if self.once { lease.claim_abandoned().await } else { lease.claim().await };
+        // OLM must not be stopped while another process holds the Lease.
+        let is_required = self.once || self.take_over;
+        let claimed = if is_required { lease.claim_abandoned().await } else { lease.claim().await };
         let name = lease.name();
         match claimed {
             Err(Denied::Refused(refusal)) if refusal.is_forbidden() => {
@@ -261,12 +267,13 @@ impl Live<'_> {
                     "permissions to get, create and update leases in namespace {NAMESPACE} are required; --no-lease runs without the Lease, if no other instance writes"
                 )))
             }
-            Err(Denied::Held(record)) if self.once => {
+            Err(Denied::Held(record)) if is_required => {
                 let message =
                     format!("another process writes to this cluster: {} holds the Lease {name}", describe(&record));
-                Err(CliError::new(ErrorKind::Api, message).hint("stop it, or leave out --once to wait for it"))
+                let hint = if self.once { "stop it, or leave out --once to wait for it" } else { "stop it" };
+                Err(CliError::new(ErrorKind::Api, message).hint(hint))
             }
-            Err(Denied::Refused(refusal)) if self.once || refusal.is_not_found() => {
+            Err(Denied::Refused(refusal)) if is_required || refusal.is_not_found() => {
                 let is_missing = refusal.is_not_found();
                 let error = lease_refused(refusal).while_doing(format_args!("cannot acquire the Lease {name}"));
                 Err(if is_missing { error.hint(namespace_hint()) } else { error })

@@ -288,6 +288,9 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
             Mode::Simulate(_) => Ok(Outcome::Done),
         }
     });
+    if matches!(options.mode, Mode::Live { take_over: Some(_), .. }) {
+        runtime.block_on(preflight::warn_if_stopped(options, printer));
+    }
     // Do not wait for watches that are still connecting.
     runtime.shutdown_background();
     ended

@@ -2,20 +2,27 @@
 //!
 //! A clean audit means that both agree about every object: after the transfer nothing changes.
 
+use std::time::Duration;
+
 use olm_core::distribution::installation::installations;
 use serde_json::Deserializer;
 
 use super::audit::{AuditEvent, AuditType};
+pub(crate) use super::guard::require_crds;
 use super::{Mode, Options};
 use crate::blocking::block_on;
 use crate::cli::connect::connect;
 use crate::cli::flags::DataFormat;
 use crate::cli::streams::Buffer;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
+use crate::cluster::installed::installed;
 use crate::cluster::upstream;
 
 /// How many writes are printed. `kubectl olm run --audit` prints all.
 const MOST_LINES: usize = 20;
+
+/// The time limit of the check at the end of a run.
+const LIMIT: Duration = Duration::from_secs(3);
 
 /// Stopping upstream OLM to take over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +43,23 @@ pub(super) fn take_over(
         return Err(openshift(&found.describe()));
     }
     if running.is_empty() || allow_changes { Ok(None) } else { refuse(options, "take over", printer) }
+}
+
+/// Warns at the end of a run that upstream OLM is still stopped: then no controllers run.
+pub(super) async fn warn_if_stopped(options: &Options, printer: &mut Printer) {
+    let found = async {
+        let api = connect(&options.cluster).await?.api;
+        Ok::<_, CliError>(installed(&api).await?.into_iter().find(|found| found.stopped))
+    };
+    // The connection may be the reason why the run has ended.
+    let described = match tokio::time::timeout(LIMIT, found).await {
+        Ok(Ok(None)) => return,
+        Ok(Ok(Some(found))) => found.describe(),
+        Ok(Err(_)) | Err(_) => "upstream OLM, if this run has stopped it (it cannot be read)".to_owned(),
+    };
+    printer.warn(format_args!(
+        "{described} remains stopped, and these controllers have ended; kubectl olm hand-back starts it again"
+    ));
 }
 
 /// Returns the error for an OLM that OpenShift manages.
@@ -77,7 +101,8 @@ pub(crate) fn refuse(options: &Options, verb: &str, printer: &mut Printer) -> Re
     );
     printer.error(
         &CliError::new(ErrorKind::Api, message)
-            .hint("repeat the command when installations in progress are complete; kubectl olm run --audit prints the changes with reasons")
+            .hint("repeat the command when installations in progress are complete, which kubectl olm run --once does if no controllers are running")
+            .hint("kubectl olm run --audit prints the changes with reasons")
             .hint("--allow-changes proceeds nevertheless"),
     );
     Ok(Some(Outcome::Negative))
