@@ -20,26 +20,26 @@ fn version_reports_what_the_cluster_runs() {
     assert!(text.contains("\nServer Version: v1."), "{text}");
     assert!(text.ends_with("\nOLM APIs: none (CRDs not installed)\nOLM Controllers: none\n"), "{text}");
 
-    let create = ["create", "deployment", "olm-operator", "--image", "registry.example.com/olm:v0.46.0"];
+    assert!(plane.kubectl(["create", "namespace", "olm"]).output().unwrap().status.success());
+    let create = ["create", "deployment", "olm-operator", "-n", "olm", "--image", "registry.example.com/olm:v0.46.0"];
     assert!(plane.kubectl(create).output().unwrap().status.success());
     assert!(
         plane
-            .kubectl(["label", "deployment/olm-operator", "app=olm-operator", "--overwrite"])
+            .kubectl(["label", "deployment/olm-operator", "-n", "olm", "app=olm-operator", "--overwrite"])
             .output()
             .unwrap()
             .status
             .success()
     );
     let document: Value = serde_json::from_str(&asked(&["version", "-o", "json"])).unwrap();
-    let controller =
-        json!({"namespace": "default", "name": "olm-operator", "image": "registry.example.com/olm:v0.46.0"});
+    let controller = json!({"namespace": "olm", "name": "olm-operator", "image": "registry.example.com/olm:v0.46.0"});
     assert_eq!(document["serverVersion"]["controllers"], json!([controller]));
 
     // The Lease of kubectl olm run is reported until it is released.
     let lease = |holder: &str| {
         let lease = json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-            "metadata": { "name": "kubectl-olm-run", "namespace": "default" },
+            "metadata": { "name": "kubectl-olm-run", "namespace": "olm" },
             "spec": { "holderIdentity": holder, "acquireTime": "2026-01-01T00:00:00.000000Z", "leaseDurationSeconds": 60 },
         });
         let file = home.path("lease.json");
@@ -48,8 +48,8 @@ fn version_reports_what_the_cluster_runs() {
     };
     lease("host_1_0a");
     let text = asked(&["version"]);
-    let told = "default/olm-operator (registry.example.com/olm:v0.46.0), \
-                kubectl olm run (Lease default/kubectl-olm-run, held by host_1_0a)";
+    let told = "olm/olm-operator (registry.example.com/olm:v0.46.0), \
+                kubectl olm run (Lease olm/kubectl-olm-run, held by host_1_0a)";
     assert!(text.ends_with(&format!("\nOLM Controllers: {told}\n")), "{text}");
     let document: Value = serde_json::from_str(&asked(&["version", "-o", "json"])).unwrap();
     assert_eq!(document["serverVersion"]["leases"][0]["holderIdentity"], "host_1_0a");
