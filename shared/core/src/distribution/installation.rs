@@ -1,6 +1,6 @@
 //! What is installed on a cluster: distribution, version and namespace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -73,6 +73,19 @@ pub fn is_run_by_upstream(deployments: &[Value], leases: &[Value], now: Timestam
     }
 }
 
+/// Retains the Deployments in namespaces whose ServiceAccounts have this ClusterRole, according to all ClusterRoleBindings, or in `also`:
+/// a tenant can create a Deployment with any name and label, but no such binding.
+pub fn retain_permitted(deployments: &mut Vec<Value>, bindings: &[Value], role: &str, also: Option<&str>) {
+    let namespaces: BTreeSet<&str> = bindings
+        .iter()
+        .filter(|binding| object::text(binding, &["roleRef", "name"]) == role)
+        .flat_map(|binding| object::list(binding, &["subjects"]))
+        .map(|subject| object::text(subject, &["namespace"]))
+        .chain(also)
+        .collect();
+    deployments.retain(|deployment| namespaces.contains(object::namespace(deployment)));
+}
+
 /// Returns the installations: by their Deployments, and by the ClusterServiceVersion of the package server.
 pub fn installations(deployments: &[Value], csvs: &[Value]) -> Vec<Installation> {
     let mut found: BTreeMap<(String, Distribution), Installation> = BTreeMap::new();
@@ -114,6 +127,23 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn deployments_count_where_accounts_have_the_role() {
+        let deployments =
+            ["aaa", "lifecycle", "olm"].map(|namespace| json!({ "metadata": { "namespace": namespace } }));
+        let binding = |role: &str, namespace: &str| json!({ "roleRef": { "name": role }, "subjects": [{ "namespace": namespace }, { "kind": "User" }] });
+        let bindings = [binding("olm", "lifecycle"), binding("edit", "aaa")];
+        let retained = |also| {
+            let mut retained = deployments.to_vec();
+            retain_permitted(&mut retained, &bindings, "olm", also);
+            retained.iter().map(|deployment| object::namespace(deployment).to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (retained(None), retained(Some("olm"))),
+            (vec!["lifecycle".to_owned()], vec!["lifecycle".to_owned(), "olm".to_owned()])
+        );
+    }
 
     #[test]
     fn controllers_run_in_deployments_or_hold_a_lease() {

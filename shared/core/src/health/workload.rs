@@ -173,6 +173,30 @@ fn trouble(container: &Value) -> Option<PodTrouble> {
     Some(PodTrouble { kind, container, reason: reason.to_owned(), message })
 }
 
+/// Returns the label selector of the pods of a Deployment; `None` if it selects none, or cannot be written as one.
+pub fn pod_selector(deployment: &Value) -> Option<String> {
+    let selector = object::at(deployment, &["spec", "selector"]);
+    let mut terms: Vec<String> =
+        object::entries(selector, &["matchLabels"]).map(|(key, value)| format!("{key}={value}")).collect();
+    for expression in object::list(selector, &["matchExpressions"]) {
+        let key = object::text(expression, &["key"]);
+        let values: Vec<&str> = object::list(expression, &["values"]).iter().filter_map(Value::as_str).collect();
+        terms.push(match object::text(expression, &["operator"]) {
+            "In" => format!("{key} in ({})", values.join(",")),
+            "NotIn" => format!("{key} notin ({})", values.join(",")),
+            "Exists" => key.to_owned(),
+            "DoesNotExist" => format!("!{key}"),
+            _ => return None,
+        });
+    }
+    Some(terms.join(",")).filter(|selector| !selector.is_empty())
+}
+
+/// Returns whether containers of a pod may run: also while it terminates, but not after it has ended, for example by an eviction.
+pub fn may_run(pod: &Value) -> bool {
+    !["Succeeded", "Failed"].contains(&object::text(pod, &["status", "phase"]))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -252,5 +276,32 @@ mod tests {
         assert_eq!(deployment(counts(1, "Progressing", "False")), "R: m");
         assert_eq!(deployment(counts(1, "ReplicaFailure", "True")), "R: m");
         assert_eq!(rollout(&json!({ "spec": { "replicas": 0 } })), Rollout::ScaledToZero);
+    }
+
+    #[test]
+    fn pods_are_selected_as_by_the_deployment() {
+        let of = |selector: Value| pod_selector(&json!({ "spec": { "selector": selector } }));
+        let expressions = json!([
+            { "key": "a", "operator": "In", "values": ["b", "c"] }, { "key": "d", "operator": "NotIn", "values": ["e"] },
+            { "key": "f", "operator": "Exists" }, { "key": "g", "operator": "DoesNotExist" },
+        ]);
+        for (selector, expected) in [
+            (json!({ "matchLabels": { "app": "olm" } }), Some("app=olm")),
+            (json!({ "matchExpressions": expressions }), Some("a in (b,c),d notin (e),f,!g")),
+            (json!({ "matchExpressions": [{ "key": "a", "operator": "Like" }] }), None),
+            (json!({}), None),
+            (json!("app"), None),
+        ] {
+            assert_eq!(of(selector.clone()).as_deref(), expected, "{selector}");
+        }
+    }
+
+    #[test]
+    fn a_pod_that_has_ended_is_not_awaited() {
+        for (phase, expected) in
+            [("Running", true), ("Pending", true), ("Unknown", true), ("Failed", false), ("Succeeded", false)]
+        {
+            assert_eq!(may_run(&json!({ "status": { "phase": phase } })), expected, "{phase}");
+        }
     }
 }

@@ -1,10 +1,8 @@
 //! What is installed on a cluster: OLM, and the controllers of `kubectl olm run` that hold a Lease.
 
-use std::collections::BTreeSet;
-
 use olm_core::api::kinds::{self, Kind};
 use olm_core::api::object::{self, ObjectRef};
-use olm_core::distribution::installation::{Installation, installations};
+use olm_core::distribution::installation::{Installation, installations, retain_permitted};
 use olm_core::distribution::{self, PACKAGE_SERVER, RELEASE};
 use serde::Serialize;
 use serde_json::Value;
@@ -97,14 +95,7 @@ async fn permitted(
         Err(error) if error.status.is_forbidden() => return Ok(deployments),
         Err(error) => return Err(error),
     };
-    let namespaces: BTreeSet<&str> = bindings
-        .iter()
-        .filter(|binding| object::text(binding, &["roleRef", "name"]) == role)
-        .flat_map(|binding| object::list(binding, &["subjects"]))
-        .map(|subject| object::text(subject, &["namespace"]))
-        .chain(also)
-        .collect();
-    deployments.retain(|deployment| namespaces.contains(object::namespace(deployment)));
+    retain_permitted(&mut deployments, &bindings, role, also);
     Ok(deployments)
 }
 

@@ -7,6 +7,7 @@ use olm_core::api::kinds;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::distribution::transfer;
+use olm_core::health::workload::{may_run, pod_selector};
 use serde_json::Value;
 
 use super::api::{Api, ListQuery, Resource, WatchEvent};
@@ -40,30 +41,6 @@ async fn patch(api: &Api, deployment: &Value, patch: Option<Value>) -> Result<bo
         Ok(_) => Ok(true),
         Err(refusal) => Err(RequestError::new("patch", "deployments.apps", &target.namespace, refusal)),
     }
-}
-
-/// Returns the label selector of the pods of a Deployment; `None` if it selects none, or cannot be written as one.
-pub(crate) fn pod_selector(deployment: &Value) -> Option<String> {
-    let selector = object::at(deployment, &["spec", "selector"]);
-    let mut terms: Vec<String> =
-        object::entries(selector, &["matchLabels"]).map(|(key, value)| format!("{key}={value}")).collect();
-    for expression in object::list(selector, &["matchExpressions"]) {
-        let key = object::text(expression, &["key"]);
-        let values: Vec<&str> = object::list(expression, &["values"]).iter().filter_map(Value::as_str).collect();
-        terms.push(match object::text(expression, &["operator"]) {
-            "In" => format!("{key} in ({})", values.join(",")),
-            "NotIn" => format!("{key} notin ({})", values.join(",")),
-            "Exists" => key.to_owned(),
-            "DoesNotExist" => format!("!{key}"),
-            _ => return None,
-        });
-    }
-    Some(terms.join(",")).filter(|selector| !selector.is_empty())
-}
-
-/// Returns whether containers of a pod may run: also while it terminates, but not after it has ended, for example by an eviction.
-fn may_run(pod: &Value) -> bool {
-    !["Succeeded", "Failed"].contains(&object::text(pod, &["status", "phase"]))
 }
 
 /// Waits until no pod of a Deployment runs: a pod that terminates may still write. `report` gets the names of those that are awaited.
@@ -105,39 +82,5 @@ pub(crate) async fn wait_until_stopped(
             }
         }
         // The next list confirms it, and continues a watch that has ended.
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn pods_are_selected_as_by_the_deployment() {
-        let of = |selector: Value| pod_selector(&json!({ "spec": { "selector": selector } }));
-        let expressions = json!([
-            { "key": "a", "operator": "In", "values": ["b", "c"] }, { "key": "d", "operator": "NotIn", "values": ["e"] },
-            { "key": "f", "operator": "Exists" }, { "key": "g", "operator": "DoesNotExist" },
-        ]);
-        for (selector, expected) in [
-            (json!({ "matchLabels": { "app": "olm" } }), Some("app=olm")),
-            (json!({ "matchExpressions": expressions }), Some("a in (b,c),d notin (e),f,!g")),
-            (json!({ "matchExpressions": [{ "key": "a", "operator": "Like" }] }), None),
-            (json!({}), None),
-            (json!("app"), None),
-        ] {
-            assert_eq!(of(selector.clone()).as_deref(), expected, "{selector}");
-        }
-    }
-
-    #[test]
-    fn a_pod_that_has_ended_is_not_awaited() {
-        for (phase, expected) in
-            [("Running", true), ("Pending", true), ("Unknown", true), ("Failed", false), ("Succeeded", false)]
-        {
-            assert_eq!(may_run(&json!({ "status": { "phase": phase } })), expected, "{phase}");
-        }
     }
 }

@@ -14,7 +14,6 @@ use crate::cli::output::name;
 use crate::cli::{CliError, Printer};
 use crate::cluster::api::Api;
 use crate::cluster::installed::{get, list};
-use crate::cluster::upstream::pod_selector;
 
 /// The interval between two reads of the awaited objects, of which there are a handful. Their state also depends on pods and on
 /// discovery, whose changes a watch of the objects does not report.
@@ -149,7 +148,7 @@ fn is_awaited(release: &Release, object: &Value) -> bool {
 
 /// Returns why a pod of a Deployment cannot start.
 async fn stuck(api: &Api, deployment: &Value) -> Result<Option<String>, CliError> {
-    let Some(selector) = pod_selector(deployment) else { return Ok(None) };
+    let Some(selector) = workload::pod_selector(deployment) else { return Ok(None) };
     let namespace = object::namespace(deployment);
     let pods = list(api, &kinds::POD, |query| query.within(namespace).labelled(&selector)).await?;
     Ok(pods.iter().filter(|pod| !object::is_deleting(pod)).find_map(|pod| match workload::pod(pod) {
