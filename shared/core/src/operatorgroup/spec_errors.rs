@@ -6,8 +6,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use crate::api::custom_resource_definition::CustomResourceDefinition;
-use crate::api::{crd, object};
+use crate::api::{crd, kinds, object};
 use crate::structural;
 
 /// An error.
@@ -20,10 +19,7 @@ pub struct SpecError {
 }
 
 /// The OperatorGroup's CustomResourceDefinition.
-static DEFINITION: LazyLock<Value> = LazyLock::new(|| {
-    let is_wanted = |crd: &Value| CustomResourceDefinition::new(crd).kind() == "OperatorGroup";
-    crd::all().into_iter().find(is_wanted).unwrap_or_default()
-});
+static DEFINITION: LazyLock<Value> = LazyLock::new(|| crd::of(&kinds::OPERATOR_GROUP));
 
 /// Returns all errors. The status is not checked: users do not write it.
 pub fn spec_errors(group: &Value) -> Vec<SpecError> {

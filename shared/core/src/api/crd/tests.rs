@@ -15,6 +15,17 @@ fn schemas<'a>(path: &str, schema: &'a Value, see: &mut impl FnMut(&str, &'a Map
 }
 
 #[test]
+fn one_definition_is_found_without_the_others() {
+    let all = all();
+    assert_eq!(all.iter().map(|crd| crd["metadata"]["name"].as_str().unwrap()).collect::<Vec<_>>(), names());
+    for crd in all {
+        let kind = crd["spec"]["names"]["kind"].as_str().unwrap();
+        assert_eq!(of(kinds::find(kinds::OLM_GROUP, kind).unwrap()), crd);
+    }
+    assert_eq!(of(&kinds::POD), Value::Null);
+}
+
+#[test]
 fn schemas_are_structural() {
     let crds = all();
     assert_eq!(crds.len(), 8);
