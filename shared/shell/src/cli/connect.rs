@@ -9,6 +9,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use super::error::{CliError, ErrorKind};
 use super::flags::ClusterFlags;
 use crate::cluster::api::{Api, REQUEST_TIMEOUT};
+use crate::cluster::client::client;
 use crate::tls::install_crypto_provider;
 
 /// How long connecting may take, TLS included. Go's HTTP client, and so kubectl, uses the same limit.
@@ -167,7 +168,7 @@ pub async fn connect(flags: &ClusterFlags) -> Result<Connection, CliError> {
         Some(Duration::ZERO) => Duration::MAX,
         Some(limit) => limit,
     };
-    let api = Api::new(kube::Client::try_from(config)?).with_timeout(timeout);
+    let api = Api::new(client(config)?).with_timeout(timeout);
     Ok(Connection { api: api.with_connecting(connecting), namespace, server })
 }
 

@@ -5,6 +5,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::flags::{LogFlags, LogFormat};
+use crate::cluster::client::REQUESTS;
 use crate::visible;
 
 /// The crates of this project. Other crates log only from verbosity 6 on.
@@ -23,8 +24,6 @@ pub enum Usually {
 
 /// The target under which kube's client logs response bodies, including Secrets.
 const BODIES: &str = "kube_client::client";
-/// The target under which it logs requests: methods and addresses.
-const REQUESTS: &str = "kube_client::client::builder";
 
 /// Starts logging. The environment variable `RUST_LOG` takes precedence over the flags.
 pub fn start(flags: LogFlags, usually: Usually) {

@@ -20,7 +20,7 @@
 //!     permit   its validity; clock: monotonic and wall clock
 //!   warning  the Warning headers of responses
 //!   table    objects as rendered by the API server
-//!   api      requests with whole objects as JSON
+//!   api      requests with whole objects as JSON; client: one connection for all requests of a command
 //!     decode   size limits for responses, and decoding per object
 //!   error    errors of catalogs and bundles
 //!   request_error  errors of requests to the API server
@@ -32,6 +32,7 @@ pub(crate) mod backoff;
 mod bundles;
 pub mod catalogs;
 pub(crate) mod certificate;
+pub(crate) mod client;
 mod clock;
 mod decode;
 mod discovery;
