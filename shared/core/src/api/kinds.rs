@@ -47,6 +47,11 @@ impl Kind {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
     }
 
+    /// Returns whether every cluster serves it: its group is stable since before the oldest Kubernetes that is supported.
+    pub fn is_always_served(&self) -> bool {
+        ["", "apps", "coordination.k8s.io", RBAC_GROUP, API_EXTENSIONS].contains(&self.group)
+    }
+
     /// Returns a reference to the object of that namespace (empty when cluster-scoped) and name.
     pub fn object(&self, namespace: &str, name: &str) -> ObjectRef {
         ObjectRef { gvk: self.gvk(), namespace: namespace.to_owned(), name: name.to_owned() }

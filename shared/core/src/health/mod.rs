@@ -10,15 +10,17 @@
 //! [`finality`] decides when a state cannot end without a user's action.
 //!
 //! A ClusterServiceVersion without a Subscription is an operator, too: it is not updated. Copies are not operators.
-//! `workload` judges Deployments and Pods.
+//! `workload` judges Deployments and Pods; [`needed`] returns the parts of objects that a list has to keep.
 
 pub mod finality;
+mod needed;
 #[cfg(test)]
 mod tests;
 pub mod workload;
 
 use std::collections::BTreeSet;
 
+pub use needed::needed;
 use serde::Serialize;
 use serde_json::Value;
 

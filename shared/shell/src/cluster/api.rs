@@ -22,6 +22,7 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 
 pub use self::pages::Page;
+pub(crate) use self::pages::Reduce;
 pub use self::query::{Depth, ListQuery};
 pub use super::decode::{UNREADABLE, WatchEvent};
 use super::permit::Permit;
@@ -176,12 +177,23 @@ impl Api {
         found.transpose().map_err(|object| decode::refusal(&object))
     }
 
+    /// Sends a GET, and decodes the object without its `spec`.
+    pub(crate) async fn get_without_spec(&self, target: &ObjectRef) -> Result<Option<Value>, Status> {
+        let found = self.found(target, |text| decode::item_without(text, "spec", &target.gvk)).await?;
+        found.transpose().map_err(|object| decode::refusal(&object))
+    }
+
     /// Sends a GET. An object that cannot be decoded is not an error here.
     pub async fn read(&self, target: &ObjectRef) -> Result<Option<Result<Value, Box<Unreadable>>>, Status> {
+        self.found(target, |text| decode::item(text, &target.gvk)).await
+    }
+
+    /// Sends a GET and returns what `decode` returns of the response; `None` if the object does not exist.
+    async fn found<T>(&self, target: &ObjectRef, decode: impl Fn(&str) -> T) -> Result<Option<T>, Status> {
         let resource = self.resource(&target.gvk).await?;
         let request = Request::new(resource.path(&target.namespace)).get(&target.name, &GetParams::default());
         match self.text(request).await {
-            Ok(text) => Ok(Some(decode::item(&text, &target.gvk))),
+            Ok(text) => Ok(Some(decode(&text))),
             Err(refusal) if refusal.is_not_found() => Ok(None),
             Err(refusal) => Err(refusal),
         }

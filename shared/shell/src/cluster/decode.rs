@@ -14,7 +14,7 @@ use olm_core::api::status::Status;
 use olm_core::world::Unreadable;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The maximum size of a response in bytes. An API server accepts 3 MiB per request and etcd 1.5 MiB per object, so a larger response is a
 /// page of too many objects, which is requested again with fewer.
@@ -112,6 +112,49 @@ pub(super) async fn bytes(answer: http::Response<Body>, most: usize) -> kube::Re
 /// Decodes an object. An object without a kind counts as one of the given kind.
 pub(super) fn item(text: &str, gvk: &Gvk) -> Result<Value, Box<Unreadable>> {
     serde_json::from_str(text).map_err(|error| Box::new(unreadable(text, gvk, &error)))
+}
+
+/// Decodes an object without one of its fields.
+pub(super) fn item_without(text: &str, field: &str, gvk: &Gvk) -> Result<Value, Box<Unreadable>> {
+    let kept = parts(text, |key, raw| if key == field { Ok(None) } else { serde_json::from_str(raw).map(Some) });
+    kept.map_err(|error| Box::new(unreadable(text, gvk, &error)))
+}
+
+/// Decodes an object of a list. Of its `managedFields`, which have many small maps, only an entry with the time of the last change remains,
+/// if it is known.
+pub(super) fn item_of_list(text: &str, gvk: &Gvk) -> Result<Value, Box<Unreadable>> {
+    #[derive(Deserialize)]
+    struct Manager {
+        time: Option<String>,
+    }
+    let managers = |raw: &str| {
+        let managers: Vec<Manager> = serde_json::from_str(raw)?;
+        let last = managers.into_iter().filter_map(|manager| manager.time).max();
+        Ok(last.map(|time| json!([{ "time": time }])))
+    };
+    let field = |key: &str, raw: &str| {
+        if key == "managedFields" { managers(raw) } else { serde_json::from_str(raw).map(Some) }
+    };
+    let metadata = |raw: &str| if raw.starts_with('{') { parts(raw, field) } else { serde_json::from_str(raw) };
+    let kept =
+        parts(
+            text,
+            |key, raw| {
+                if key == "metadata" { metadata(raw).map(Some) } else { serde_json::from_str(raw).map(Some) }
+            },
+        );
+    kept.map_err(|error| Box::new(unreadable(text, gvk, &error)))
+}
+
+/// Decodes an object, of each field what `part` returns.
+fn parts(text: &str, part: impl Fn(&str, &str) -> serde_json::Result<Option<Value>>) -> serde_json::Result<Value> {
+    let mut kept = Map::new();
+    for (key, raw) in serde_json::from_str::<BTreeMap<String, &RawValue>>(text)? {
+        if let Some(value) = part(&key, raw.get())? {
+            kept.insert(key, value);
+        }
+    }
+    Ok(kept.into())
 }
 
 /// Returns the part of an object that can be decoded.
@@ -373,6 +416,34 @@ mod tests {
         }
         let list = RawList::from_bytes(br#"{"items":"thorns"}"#).err().unwrap();
         assert_eq!(list.message, "not a list: invalid value, expected a sequence");
+    }
+
+    #[test]
+    fn an_object_is_decoded_without_a_field() {
+        let gvk = Gvk::new("", "v1", "ConfigMap");
+        let text = r#"{"kind":"Pot","metadata":{"name":"a"},"spec":{"spec":[]},"status":{"spec":1}}"#;
+        let kept = json!({ "kind": "Pot", "metadata": { "name": "a" }, "status": { "spec": 1 } });
+        assert_eq!(item_without(text, "spec", &gvk).unwrap(), kept);
+        assert_eq!(item_without("[]", "spec", &gvk).unwrap_err().why, "invalid value, expected a map");
+        let deep = format!(r#"{{"metadata":{{"name":"deep"}},"status":{}{}}}"#, "[".repeat(200), "]".repeat(200));
+        assert_eq!(item_without(&deep, "spec", &gvk).unwrap_err().name(), "ConfigMap deep");
+    }
+
+    #[test]
+    fn of_the_managers_of_an_object_of_a_list_the_last_time_remains() {
+        let gvk = Gvk::new("", "v1", "Pot");
+        let managers = json!([
+            { "manager": "a", "time": "2026-11-21T12:00:00Z", "fieldsV1": { "f:spec": {} } },
+            { "manager": "b", "time": "2026-11-22T12:00:00Z" }, { "manager": "c" },
+        ]);
+        let pot = |managers: Value| json!({ "metadata": { "name": "a", "managedFields": managers }, "spec": { "metadata": {} } });
+        let last = json!([{ "time": "2026-11-22T12:00:00Z" }]);
+        assert_eq!(item_of_list(&pot(managers).to_string(), &gvk).unwrap(), pot(last));
+        let mut without = pot(json!([]));
+        object::map_mut(&mut without, &["metadata"]).remove("managedFields");
+        assert_eq!(item_of_list(&pot(json!([])).to_string(), &gvk).unwrap(), without);
+        assert_eq!(item_of_list(r#"{"metadata":null}"#, &gvk).unwrap(), json!({ "metadata": null }));
+        assert!(item_of_list(r#"{"metadata":{"managedFields":1}}"#, &gvk).is_err());
     }
 
     #[tokio::test]

@@ -51,6 +51,8 @@ mod permit;
 pub(crate) mod pull_secrets;
 mod questions;
 pub mod request_error;
+#[cfg(test)]
+pub(crate) mod rounds;
 pub(crate) mod schema_check;
 mod supervise;
 pub mod table;

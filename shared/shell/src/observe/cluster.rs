@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use futures::future::join_all;
 use jiff::Timestamp;
 use olm_core::api::kinds;
 use olm_core::settings::Settings;
 use olm_core::world::{Fact, FactKey, World};
+use serde_json::Value;
 
 use super::list::{list_all, listed};
 use super::read_failure::ReadFailure;
@@ -27,19 +29,33 @@ pub(super) async fn read(
     catalog_namespace: Option<&str>,
 ) -> Result<ClusterState, RequestError> {
     let mut world = World::new();
-    let (mut failures, lists) = list_all(&api, namespace.as_deref().unwrap_or_default(), scope, &mut world).await?;
-    let mut served = Served::default();
-    let lacks_catalogs =
-        matches!(scope, ReadScope::Planning | ReadScope::Diagnosis) || failures.iter().any(ReadFailure::is_of_catalogs);
-    if let Some(namespace) = namespace.as_ref().filter(|_| lacks_catalogs) {
-        let global = catalog_namespace.map_or(&GLOBAL[..], |_| &[]).iter().copied();
-        let global = global.chain(catalog_namespace).filter(|global| global != namespace);
-        for global in global {
-            failures.extend(list_catalogs(&api, global, &mut world).await);
+    let (lists, early, discovered) = futures::join!(
+        list_all(&api, namespace.as_deref().unwrap_or_default(), scope, &mut world),
+        async {
+            if scope.needs_global_catalogs() {
+                list_global_catalogs(&api, namespace.as_deref(), catalog_namespace).await
+            } else {
+                Catalogs::default()
+            }
+        },
+        async { if scope == ReadScope::Planning { Some(futures::join!(api.discover(), api.version())) } else { None } },
+    );
+    let (mut failures, lists) = lists?;
+    let lacks_catalogs = !scope.needs_global_catalogs() && failures.iter().any(ReadFailure::is_of_catalogs);
+    let late = if lacks_catalogs {
+        list_global_catalogs(&api, namespace.as_deref(), catalog_namespace).await
+    } else {
+        Catalogs::default()
+    };
+    for Catalogs { objects, failures: unread } in [early, late] {
+        failures.extend(unread);
+        for object in objects {
+            world.apply(object);
         }
     }
-    if scope == ReadScope::Planning {
-        match api.discover().await {
+    let mut served = Served::default();
+    if let Some((discovery, version)) = discovered {
+        match discovery {
             Ok((resources, stale)) => {
                 for resource in resources {
                     served.add(resource.gvk, Some(resource.namespaced));
@@ -52,7 +68,7 @@ pub(super) async fn read(
             }
             Err(refusal) => failures.push(ReadFailure::discovery(&refusal)),
         }
-        if let Ok(version) = api.version().await {
+        if let Ok(version) = version {
             world.learn(FactKey::ServerVersion, Some(Fact::ServerVersion(version)));
         }
     }
@@ -72,15 +88,28 @@ pub(super) async fn read(
     })
 }
 
-/// Lists the CatalogSources of a namespace.
-async fn list_catalogs(api: &Api, namespace: &str, world: &mut World) -> Vec<ReadFailure> {
-    match listed(api, &kinds::CATALOG_SOURCE, namespace).await {
-        Ok((_, objects, failures)) => {
-            for object in objects {
-                world.apply(object);
+/// CatalogSources, and what could not be read.
+#[derive(Default)]
+struct Catalogs {
+    objects: Vec<Value>,
+    failures: Vec<ReadFailure>,
+}
+
+/// Lists the CatalogSources of the namespaces of global catalogs, unless all namespaces are read.
+async fn list_global_catalogs(api: &Api, namespace: Option<&str>, catalog_namespace: Option<&str>) -> Catalogs {
+    let mut found = Catalogs::default();
+    let Some(namespace) = namespace else { return found };
+    let global = catalog_namespace.map_or(&GLOBAL[..], |_| &[]).iter().copied();
+    let global: Vec<&str> = global.chain(catalog_namespace).filter(|global| *global != namespace).collect();
+    let answers = join_all(global.iter().map(|global| listed(api, &kinds::CATALOG_SOURCE, global, None))).await;
+    for (global, answer) in global.into_iter().zip(answers) {
+        match answer {
+            Ok((_, objects, failures)) => {
+                found.objects.extend(objects);
+                found.failures.extend(failures);
             }
-            failures
+            Err(refusal) => found.failures.push(ReadFailure::list(&kinds::CATALOG_SOURCE, global, &refusal)),
         }
-        Err(refusal) => vec![ReadFailure::list(&kinds::CATALOG_SOURCE, namespace, &refusal)],
     }
+    found
 }

@@ -58,7 +58,7 @@ impl ClusterState {
         };
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) if !self.is_given(&object) => {
-                list::take(object, true, &mut self.world);
+                self.world.apply(list::needed(object));
             }
             WatchEvent::Deleted(object) if !self.is_given(&object) => {
                 let name = (object::namespace(&object).to_owned(), object::name(&object).to_owned());

@@ -6,17 +6,18 @@ use olm_core::api::kinds::{self, Kind};
 use olm_core::api::labels;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
+use olm_core::health;
 use olm_core::world::kind::COPIED_CSV;
 use olm_core::world::{GroupKind, Unreadable, World, trim};
 use serde_json::{Value, json};
 
 use super::read_failure::{ReadFailure, is_forbidden};
 use super::scope::ReadScope;
-use crate::cluster::api::{Api, Depth, ListQuery, Page, Resource};
+use crate::cluster::api::{Api, Depth, ListQuery, Page, Reduce, Resource};
 use crate::cluster::request_error::RequestError;
 
 /// The maximum number of concurrent requests.
-const REQUESTS: usize = 16;
+pub(super) const REQUESTS: usize = 16;
 
 /// A list and its resourceVersion.
 #[derive(Clone, Debug)]
@@ -46,21 +47,46 @@ pub(super) async fn list_all(
     scope: ReadScope,
     world: &mut World,
 ) -> Result<(Vec<ReadFailure>, Vec<Listed>), RequestError> {
-    let mut lists = Vec::new();
-    let mut wanted: Vec<&Kind> = scope.kinds().collect();
-    let mut failures = Vec::new();
     let places = if scope.is_wide() && !namespace.is_empty() { vec!["", namespace] } else { vec![namespace] };
+    let copies = async {
+        if matches!(scope, ReadScope::Tenancy | ReadScope::Offers) {
+            list_copies_in_one(api, &places).await
+        } else {
+            Found::default()
+        }
+    };
+    let (kinds, copies) = futures::join!(list_kinds(api, &places, scope), copies);
+    let Found { mut failures, mut lists, objects } = kinds?;
+    for object in objects.into_iter().chain(copies.objects) {
+        world.apply(object);
+    }
+    // If the copies of a namespace are unknown, so is the absence of ClusterServiceVersions.
+    failures.extend(copies.failures.into_iter().filter(|failure| !failures.contains(failure)).collect::<Vec<_>>());
+    lists.extend(copies.lists);
+    Ok((failures, lists))
+}
+
+/// The result of lists.
+#[derive(Default)]
+struct Found {
+    objects: Vec<Value>,
+    failures: Vec<ReadFailure>,
+    lists: Vec<Listed>,
+}
+
+/// Lists the kinds of a scope in the first place, and those that are forbidden there in the next one.
+async fn list_kinds(api: &Api, places: &[&str], scope: ReadScope) -> Result<Found, RequestError> {
+    let mut wanted: Vec<&Kind> = scope.kinds().collect();
+    let Found { mut objects, mut failures, mut lists } = Found::default();
     for (at, place) in places.iter().enumerate() {
-        let answers = join_all(wanted.iter().map(|kind| list_kind(api, kind, place))).await;
+        let answers = join_all(wanted.iter().map(|kind| list_kind(api, kind, place, reduction(scope)))).await;
         let mut narrower = Vec::new();
         for (kind, answer) in wanted.into_iter().zip(answers) {
             match answer {
                 Ok((list, page)) => {
                     lists.push(list);
                     failures.extend(page.unreadable.iter().map(|object| ReadFailure::unreadable(kind, object)));
-                    for object in page.objects {
-                        take(object, scope.is_wide(), world);
-                    }
+                    objects.extend(page.objects);
                 }
                 Err(refusal) if at + 1 < places.len() && kind.namespaced && is_forbidden(&refusal) => {
                     failures.push(ReadFailure::list(kind, place, &refusal));
@@ -74,24 +100,7 @@ pub(super) async fn list_all(
         }
         wanted = narrower;
     }
-    if matches!(scope, ReadScope::Tenancy | ReadScope::Offers) {
-        for place in places {
-            match list_copies(api, place, world).await {
-                Ok(list) => {
-                    lists.push(list);
-                    break;
-                }
-                // If the copies of a namespace are unknown, so is the absence of ClusterServiceVersions.
-                Err(refusal) => {
-                    let failure = ReadFailure::list(&kinds::CLUSTER_SERVICE_VERSION, place, &refusal);
-                    if !failures.contains(&failure) {
-                        failures.push(failure);
-                    }
-                }
-            }
-        }
-    }
-    Ok((failures, lists))
+    Ok(Found { objects, failures, lists })
 }
 
 /// A list into the World.
@@ -101,37 +110,37 @@ pub(crate) struct Reduced {
     /// Which of its objects.
     pub(crate) query: ListQuery,
     /// Returns what is stored of an object, if anything.
-    pub(crate) reduce: fn(Value) -> Option<Value>,
+    pub(crate) reduce: Reduce,
 }
 
 /// Lists the objects of a query page by page, and returns what `reduce` returns of each, and what cannot be decoded.
 pub(crate) async fn reduced(
     api: &Api,
     query: &ListQuery,
-    reduce: fn(Value) -> Option<Value>,
+    reduce: Reduce,
 ) -> Result<(Vec<Value>, Vec<Unreadable>), Status> {
-    let (mut objects, mut unreadable, mut next) = (Vec::new(), Vec::new(), String::new());
-    loop {
-        let page = api.page(query, &next).await?;
-        objects.extend(page.objects.into_iter().filter_map(reduce));
-        unreadable.extend(page.unreadable);
-        next = page.next;
-        if next.is_empty() {
-            return Ok((objects, unreadable));
-        }
+    let page = api.list_reduced(query, reduce).await?;
+    Ok((page.objects, page.unreadable))
+}
+
+/// Returns what is kept of each object, if not the whole of it. A list may have many objects, of which these scopes need a part.
+fn reduction(scope: ReadScope) -> Option<Reduce> {
+    match scope {
+        ReadScope::Operators => Some(|object| Some(health::needed(object))),
+        _ if scope.is_wide() => Some(|object| Some(needed(object))),
+        _ => None,
     }
 }
 
-/// Adds an object to the World; `are_many`: only the fields that are needed.
-pub(super) fn take(mut object: Value, are_many: bool, world: &mut World) {
-    if are_many && GroupKind::kept_as(&object) == COPIED_CSV {
-        object = copy(&object);
-    } else if are_many {
-        let changed = changed(&object);
-        trim(&mut object);
-        object["metadata"]["managedFields"] = json!(changed.map(|time| [json!({ "time": time })]));
+/// Returns the fields that are needed of an object of a kind with many.
+pub(super) fn needed(mut object: Value) -> Value {
+    if GroupKind::kept_as(&object) == COPIED_CSV {
+        return copy(&object);
     }
-    world.apply(object);
+    let changed = changed(&object);
+    trim(&mut object);
+    object["metadata"]["managedFields"] = json!(changed.map(|time| [json!({ "time": time })]));
+    object
 }
 
 /// Returns when an object was last changed. Nothing else of its `managedFields` is stored, because they are large.
@@ -140,24 +149,34 @@ fn changed(object: &Value) -> Option<String> {
     fields.iter().map(|entry| object::text(entry, &["time"])).max().map(str::to_owned)
 }
 
-/// Lists the copies of ClusterServiceVersions in one namespace, or in all namespaces if it is empty, page by page, because there may be
-/// tens of thousands. Only the origin of each is stored.
-async fn list_copies(api: &Api, namespace: &str, world: &mut World) -> Result<Listed, Status> {
-    let resource = Resource::from(&kinds::CLUSTER_SERVICE_VERSION);
-    let query = ListQuery::all(&resource).within(namespace).labelled(labels::COPIED_FROM).depth(Depth::Metadata);
-    let mut next = String::new();
-    loop {
-        let page = api.page(&query, &next).await?;
-        // Only the metadata of a copy is used.
-        let stubs = page.unreadable.into_iter().map(|object| object.stub);
-        for object in page.objects.into_iter().chain(stubs) {
-            take(object, true, world);
-        }
-        next = page.next;
-        if next.is_empty() {
-            return Ok(Listed { query, version: page.resource_version });
+/// Lists the copies of ClusterServiceVersions in the first of these places where that is allowed.
+async fn list_copies_in_one(api: &Api, places: &[&str]) -> Found {
+    let mut found = Found::default();
+    for place in places {
+        match list_copies(api, place).await {
+            Ok((list, objects)) => {
+                found.lists.push(list);
+                found.objects = objects;
+                break;
+            }
+            Err(refusal) => {
+                found.failures.push(ReadFailure::list(&kinds::CLUSTER_SERVICE_VERSION, place, &refusal));
+            }
         }
     }
+    found
+}
+
+/// Lists the copies of ClusterServiceVersions in one namespace, or in all namespaces if it is empty. There may be tens of thousands, so
+/// only the origin of each is stored.
+async fn list_copies(api: &Api, namespace: &str) -> Result<(Listed, Vec<Value>), Status> {
+    let resource = Resource::from(&kinds::CLUSTER_SERVICE_VERSION);
+    let query = ListQuery::all(&resource).within(namespace).labelled(labels::COPIED_FROM).depth(Depth::Metadata);
+    let page = api.list_reduced(&query, |object| Some(needed(object))).await?;
+    // Only the metadata of a copy is used.
+    let stubs = page.unreadable.into_iter().map(|object| needed(object.stub));
+    let objects = page.objects.into_iter().chain(stubs).collect();
+    Ok((Listed { query, version: page.resource_version }, objects))
 }
 
 /// Returns the fields that are stored of a copy.
@@ -187,17 +206,21 @@ pub(super) async fn listed(
     api: &Api,
     kind: &Kind,
     namespace: &str,
+    reduce: Option<Reduce>,
 ) -> Result<(Listed, Vec<Value>, Vec<ReadFailure>), Status> {
-    let (list, page) = list_kind(api, kind, namespace).await?;
+    let (list, page) = list_kind(api, kind, namespace, reduce).await?;
     let failures = page.unreadable.iter().map(|object| ReadFailure::unreadable(kind, object)).collect();
     Ok((list, page.objects, failures))
 }
 
-async fn list_kind(api: &Api, kind: &Kind, namespace: &str) -> Result<(Listed, Page), Status> {
+async fn list_kind(api: &Api, kind: &Kind, namespace: &str, reduce: Option<Reduce>) -> Result<(Listed, Page), Status> {
     // There may be tens of thousands of copies of ClusterServiceVersions, which are not needed here.
     let labels = if *kind == kinds::CLUSTER_SERVICE_VERSION { labels::NOT_COPIED } else { "" };
     let query = ListQuery::all(&Resource::from(kind)).within(namespace).labelled(labels);
-    let page = api.list(&query).await?;
+    let page = match reduce {
+        Some(reduce) => api.list_reduced(&query, reduce).await?,
+        None => api.list(&query).await?,
+    };
     Ok((Listed { query, version: page.resource_version.clone() }, page))
 }
 

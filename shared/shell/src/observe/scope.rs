@@ -15,8 +15,10 @@ pub enum ReadScope {
     Plans,
     /// Also CatalogSources, and the kinds that the execution of InstallPlans reads: CustomResourceDefinitions, ServiceAccounts, and RBAC.
     Planning,
-    /// Subscriptions, ClusterServiceVersions, OperatorGroups, InstallPlans, CatalogSources and Deployments: what a diagnosis of operators
-    /// begins with.
+    /// Subscriptions, ClusterServiceVersions, OperatorGroups, InstallPlans and CatalogSources, of each only what the state of operators is
+    /// derived from.
+    Operators,
+    /// The same kinds, whole, and Deployments: what a diagnosis of operators begins with.
     Diagnosis,
     /// The kinds that determine conflicts of OperatorGroups, in all namespaces regardless of the requested one: namespaces, OperatorGroups,
     /// ClusterServiceVersions and Subscriptions.
@@ -73,6 +75,7 @@ impl ReadScope {
             kinds::CLUSTER_ROLE_BINDING,
         ];
         match self {
+            Self::Operators => smallest <= Self::Resolution || *kind == kinds::CATALOG_SOURCE,
             Self::Diagnosis => {
                 smallest <= Self::Resolution || [kinds::CATALOG_SOURCE, kinds::DEPLOYMENT].contains(kind)
             }
@@ -88,6 +91,11 @@ impl ReadScope {
         matches!(self, Self::Groups | Self::Tenancy | Self::Offers)
     }
 
+    /// Returns whether the CatalogSources that are available in a namespace are read, too: those of the global namespaces.
+    pub(super) fn needs_global_catalogs(self) -> bool {
+        matches!(self, Self::Planning | Self::Operators | Self::Diagnosis)
+    }
+
     /// Returns whether the request fails when the kind cannot be listed.
     pub(super) fn requires(self, kind: &Kind) -> bool {
         match self {
@@ -95,7 +103,7 @@ impl ReadScope {
                 [kinds::SUBSCRIPTION, kinds::CLUSTER_SERVICE_VERSION].contains(kind)
             }
             Self::Plans => *kind == kinds::INSTALL_PLAN,
-            Self::Nothing | Self::Planning => false,
+            Self::Nothing | Self::Planning | Self::Operators => false,
             Self::Groups | Self::Tenancy | Self::Offers => *kind == kinds::OPERATOR_GROUP,
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use jiff::Timestamp;
-use olm_core::api::kinds;
+use olm_core::api::kinds::{self, Kind};
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::catalog::Snapshot;
 use olm_core::settings::Settings;
@@ -109,18 +109,30 @@ impl ClusterState {
     /// Lists the objects of a kind of OLM or Kubernetes into the World, in one namespace, or in all namespaces if it is empty. A refused
     /// list is a read failure.
     pub(crate) async fn read_kind(&mut self, gk: &GroupKind, namespace: &str) {
+        self.read_kinds([(gk.clone(), namespace)]).await;
+    }
+
+    /// As [`Self::read_kind`], for several kinds and namespaces.
+    pub(crate) async fn read_kinds<'a>(&mut self, lists: impl IntoIterator<Item = (GroupKind, &'a str)>) {
         let Some(api) = self.api.clone() else { return };
-        let Some(kind) = kinds::find(&gk.group, &gk.kind) else { return };
-        match list::listed(&api, kind, namespace).await {
-            Ok((listed, objects, failures)) => {
-                self.lists.push(listed);
-                self.read_failures.extend(failures);
-                for mut object in objects {
-                    trim(&mut object);
-                    self.world.apply(object);
+        let known =
+            lists.into_iter().filter_map(|(gk, namespace)| Some((kinds::find(&gk.group, &gk.kind)?, namespace)));
+        let known: Vec<(&Kind, &str)> = known.collect();
+        for part in known.chunks(list::REQUESTS) {
+            let answers = part.iter().map(|(kind, namespace)| list::listed(&api, kind, namespace, Some(trimmed)));
+            let answers = join_all(answers.collect::<Vec<_>>()).await;
+            for ((kind, namespace), answer) in part.iter().zip(answers) {
+                match answer {
+                    Ok((listed, objects, failures)) => {
+                        self.lists.push(listed);
+                        self.read_failures.extend(failures);
+                        for object in objects {
+                            self.world.apply(object);
+                        }
+                    }
+                    Err(refusal) => self.read_failures.push(ReadFailure::list(kind, namespace, &refusal)),
                 }
             }
-            Err(refusal) => self.read_failures.push(ReadFailure::list(kind, namespace, &refusal)),
         }
     }
 
@@ -181,4 +193,9 @@ impl ClusterState {
             object::map_mut(object, &["metadata"]).insert("namespace".to_owned(), namespace.into());
         }
     }
+}
+
+fn trimmed(mut object: Value) -> Option<Value> {
+    trim(&mut object);
+    Some(object)
 }

@@ -10,6 +10,7 @@ use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::streams::Buffer;
 use crate::cli::{CliError, ErrorKind, Printer};
 use crate::cluster::request_error::RequestError;
+use crate::cluster::rounds::rounds;
 
 fn seen(files: &[(&str, &str)], on_top: Option<&str>, flags: &[&str]) -> Result<(ClusterState, String), CliError> {
     let folder = tempfile::tempdir().unwrap();
@@ -118,4 +119,32 @@ async fn tenancy_is_listed_in_all_namespaces_or_in_the_readable_one() {
     assert_eq!(object::name(group), "all");
     let kept = json!({ "name": "rose.v1", "namespace": "park", "labels": { "olm.copiedFrom": "garden" }, "annotations": { "olm.operatorGroup": "all" } });
     assert_eq!((&copy["kind"], &copy["metadata"]), (&json!("ClusterServiceVersion"), &kept));
+}
+
+/// Returns the last parts of the paths of the requests that read a scope, if they are concurrent.
+async fn requests(namespace: Option<&str>, scope: ReadScope) -> Vec<String> {
+    let read = async |api: Api| {
+        let namespace = namespace.map(str::to_owned);
+        read_cluster(api, namespace, scope, &Overlay::default(), &mut |_| {}).await.map(|_| ())
+    };
+    let (read, rounds) = rounds(|_| None, read).await;
+    read.unwrap();
+    let [round] = &rounds[..] else { panic!("{rounds:?}") };
+    round.iter().map(|path| path.split("/v1").last().unwrap_or_default().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_scope_is_read_by_concurrent_requests() {
+    let olm = ["catalogsources", "clusterserviceversions", "installplans", "operatorgroups", "subscriptions"];
+    let mut everywhere = requests(None, ReadScope::Operators).await;
+    for path in &mut everywhere {
+        *path = path.rsplit('/').next().unwrap_or_default().to_owned();
+    }
+    everywhere.sort();
+    assert_eq!(everywhere, olm);
+    let in_one = requests(Some("garden"), ReadScope::Operators).await;
+    let catalogs: Vec<&String> = in_one.iter().filter(|path| path.ends_with("/catalogsources")).collect();
+    assert_eq!((in_one.len(), catalogs.len()), (7, 3), "also those of the global namespaces: {in_one:?}");
+    // Nine kinds, and the copies of ClusterServiceVersions.
+    assert_eq!(requests(None, ReadScope::Tenancy).await.len(), 10);
 }

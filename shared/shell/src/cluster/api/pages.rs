@@ -21,6 +21,9 @@ const PAGE_BYTES: usize = 16 << 20;
 /// The `Accept` header of `kubectl get`, which requests a table.
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
+/// Returns what is kept of an object, if anything.
+pub(crate) type Reduce = fn(Value) -> Option<Value>;
+
 /// A page of a list.
 pub struct Page {
     /// The objects, each with apiVersion and kind.
@@ -52,9 +55,22 @@ impl Api {
     /// # Errors
     /// A page was refused.
     pub async fn list(&self, query: &ListQuery) -> Result<Page, Status> {
-        let mut all = self.page(query, "").await?;
+        self.list_with(query, None).await
+    }
+
+    /// As [`Self::list`], but only what `reduce` returns of each object is kept, before the next one is decoded: a decoded object takes
+    /// several times the memory of its text. Of `managedFields` only an entry with the time of the last change is decoded.
+    ///
+    /// # Errors
+    /// A page was refused.
+    pub(crate) async fn list_reduced(&self, query: &ListQuery, reduce: Reduce) -> Result<Page, Status> {
+        self.list_with(query, Some(reduce)).await
+    }
+
+    async fn list_with(&self, query: &ListQuery, reduce: Option<Reduce>) -> Result<Page, Status> {
+        let mut all = self.page_with(query, "", reduce).await?;
         while !all.next.is_empty() {
-            let page = self.page(query, &all.next).await?;
+            let page = self.page_with(query, &all.next, reduce).await?;
             all.objects.extend(page.objects);
             all.unreadable.extend(page.unreadable);
             (all.resource_version, all.next) = (page.resource_version, page.next);
@@ -67,6 +83,10 @@ impl Api {
     /// # Errors
     /// The page was refused, or contains an object that alone exceeds the limit.
     pub async fn page(&self, query: &ListQuery, token: &str) -> Result<Page, Status> {
+        self.page_with(query, token, None).await
+    }
+
+    async fn page_with(&self, query: &ListQuery, token: &str, reduce: Option<Reduce>) -> Result<Page, Status> {
         let resource = &query.resource;
         let mut limit = self.limit(&resource.gvk).unwrap_or(query.limit).min(query.limit);
         loop {
@@ -79,26 +99,31 @@ impl Api {
                     let message = format!("one object of {} is too large: {}", resource.plural, refusal.message);
                     return Err(Status::new(0, decode::TOO_LARGE, message));
                 }
-                answer => return self.read_page(resource, &answer?),
+                answer => return self.read_page(resource, &answer?, reduce),
             }
         }
     }
 
-    fn read_page(&self, resource: &Resource, text: &str) -> Result<Page, Status> {
+    fn read_page(&self, resource: &Resource, text: &str, reduce: Option<Reduce>) -> Result<Page, Status> {
         let list = RawList::from_bytes(text.as_bytes())?;
         let (resource_version, next) = list.ends();
         let (mut objects, mut unreadable) = (Vec::new(), Vec::new());
-        for raw in list.items.unwrap_or_default() {
-            match decode::item(raw.get(), &resource.gvk) {
+        let items = list.items.unwrap_or_default();
+        self.learn(&resource.gvk, items.len(), text.len());
+        for raw in items {
+            let decode = if reduce.is_some() { decode::item_of_list } else { decode::item };
+            match decode(raw.get(), &resource.gvk) {
                 // Items of a list have no apiVersion and kind.
                 Ok(mut object) => {
                     resource.name(&mut object);
-                    objects.push(object);
+                    objects.extend(match reduce {
+                        Some(reduce) => reduce(object),
+                        None => Some(object),
+                    });
                 }
                 Err(object) => unreadable.push(*object),
             }
         }
-        self.learn(&resource.gvk, objects.len() + unreadable.len(), text.len());
         Ok(Page { objects, unreadable, resource_version, next })
     }
 

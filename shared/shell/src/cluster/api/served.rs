@@ -8,6 +8,7 @@ use http::header::ACCEPT;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroupList, APIResourceList};
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::core::discovery::v2::{ACCEPT_AGGREGATED_DISCOVERY_V2, APIGroupDiscoveryList};
+use olm_core::api::kinds;
 use olm_core::api::object::Gvk;
 use olm_core::api::status::Status;
 use serde::de::DeserializeOwned;
@@ -36,8 +37,12 @@ impl Api {
         Ok(groups.into_iter().flat_map(|known| known.versions).map(|version| version.version).collect())
     }
 
-    /// Returns the resource of a kind, which is discovered if it is not known yet.
+    /// Returns the resource of a kind, which is discovered if it is not known yet, and not one that every cluster serves.
     pub async fn resource(&self, gvk: &Gvk) -> Result<Resource, Status> {
+        let known = kinds::find(&gvk.group, &gvk.kind).filter(|kind| kind.version == gvk.version);
+        if let Some(kind) = known.filter(|kind| kind.is_always_served()) {
+            return Ok(kind.into());
+        }
         if let Some(known) = self.resources.lock().await.get(gvk) {
             return Ok(known.clone());
         }
@@ -79,8 +84,8 @@ impl Api {
     /// Returns all resources that the API server serves, which are cached, and the group versions whose discovery is stale: aggregated APIs
     /// that do not respond.
     pub async fn discover(&self) -> Result<(Vec<Resource>, Vec<(String, String)>), Status> {
-        let core = self.fetch::<APIGroupDiscoveryList>("/api", ACCEPT_AGGREGATED_DISCOVERY_V2).await?;
-        let groups = self.fetch::<APIGroupDiscoveryList>("/apis", ACCEPT_AGGREGATED_DISCOVERY_V2).await?;
+        let part = |path| self.fetch::<APIGroupDiscoveryList>(path, ACCEPT_AGGREGATED_DISCOVERY_V2);
+        let (core, groups) = futures::try_join!(part("/api"), part("/apis"))?;
         let (mut found, mut stale) = (Vec::new(), Vec::new());
         for group in core.items.into_iter().chain(groups.items) {
             let name = group.metadata.and_then(|m| m.name).unwrap_or_default();

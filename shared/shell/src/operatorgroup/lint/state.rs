@@ -20,16 +20,12 @@ pub(super) async fn read(options: &Options, printer: &mut Printer) -> Result<Clu
     let Options { source, namespaces, on_top, .. } = options;
     let need = if options.package.is_some() { ReadScope::Offers } else { ReadScope::Tenancy };
     let mut state = source.read(namespaces, on_top, need, printer).await?;
-    for namespace in namespaces_of_plans(&state.world) {
-        state.read_kind(&kind::INSTALL_PLAN, &namespace).await;
-    }
+    let with_plans = namespaces_of_plans(&state.world);
     let with_account = namespaces_of_accounts(&Reader::new(&state.world));
-    for namespace in &with_account {
-        state.read_kind(&kind::DEPLOYMENT, namespace).await;
-    }
-    if !with_account.is_empty() {
-        state.read_kind(&kind::CUSTOM_RESOURCE_DEFINITION, "").await;
-    }
+    let plans = with_plans.iter().map(|namespace| (kind::INSTALL_PLAN, namespace.as_str()));
+    let deployments = with_account.iter().map(|namespace| (kind::DEPLOYMENT, namespace.as_str()));
+    let definitions = (!with_account.is_empty()).then_some((kind::CUSTOM_RESOURCE_DEFINITION, ""));
+    state.read_kinds(plans.chain(deployments).chain(definitions)).await;
     Ok(state)
 }
 
