@@ -2,6 +2,7 @@
 
 use olm_core::api::kinds::{self, Kind};
 use olm_core::api::object::{self, ObjectRef};
+use olm_core::api::status::Status;
 use olm_core::distribution::installation::{Installation, installations, retain_permitted};
 use olm_core::distribution::{self, PACKAGE_SERVER, RELEASE};
 use serde::Serialize;
@@ -46,7 +47,17 @@ pub(crate) async fn list(
 
 /// Reads an object; `None` if it does not exist or its kind is not served.
 pub(crate) async fn get(api: &Api, target: &ObjectRef) -> Result<Option<Value>, RequestError> {
-    match api.get(target).await {
+    found(api.get(target).await, target)
+}
+
+/// Reads the metadata and the status of an object, which suffice for its state if there is no manifest to compare it with. The rest of a
+/// CustomResourceDefinition is large.
+pub(crate) async fn get_status(api: &Api, target: &ObjectRef) -> Result<Option<Value>, RequestError> {
+    found(api.get_without_spec(target).await, target)
+}
+
+fn found(answer: Result<Option<Value>, Status>, target: &ObjectRef) -> Result<Option<Value>, RequestError> {
+    match answer {
         Ok(found) => Ok(found),
         Err(refusal) if refusal.is_not_found() => Ok(None),
         Err(refusal) => {
@@ -101,9 +112,9 @@ async fn permitted(
 
 /// Returns the installations of OLM on the cluster.
 pub(crate) async fn installed(api: &Api) -> Result<Vec<Installation>, RequestError> {
-    let deployments = [upstream_controllers(api).await?, own_controllers(api).await?].concat();
-    let csvs = list(api, &kinds::CLUSTER_SERVICE_VERSION, named(PACKAGE_SERVER)).await?;
-    Ok(installations(&deployments, &csvs))
+    let packages = list(api, &kinds::CLUSTER_SERVICE_VERSION, named(PACKAGE_SERVER));
+    let (upstream, own, csvs) = futures::join!(upstream_controllers(api), own_controllers(api), packages);
+    Ok(installations(&[upstream?, own?].concat(), &csvs?))
 }
 
 /// Returns the held Leases of `kubectl olm run`.

@@ -1,5 +1,6 @@
 //! `kubectl olm status`: the state of OLM itself, of its catalogs, and of operators.
 
+use futures::{StreamExt, TryStreamExt, stream};
 use olm_core::api::crd;
 use olm_core::api::kinds;
 use olm_core::api::object::{self, ObjectRef};
@@ -11,16 +12,20 @@ use serde_json::{Value, json};
 
 use super::release::ReleaseFlags;
 use crate::blocking::block_on;
-use crate::cli::connect::connect;
+use crate::cli::connect::{Connection, connect};
 use crate::cli::flags::{ClusterFlags, NamespaceFlags, OutputFlags, SourceFlags};
 use crate::cli::list::ListFlags;
 use crate::cli::output::{API_VERSION, Output};
-use crate::cli::streams::Buffer;
+use crate::cli::source::warn_of_gaps;
 use crate::cli::table::Table;
 use crate::cli::{CliError, Outcome, Printer};
 use crate::cluster::api::Api;
-use crate::cluster::installed::{HeldLease, get, held_leases, installed, list};
+use crate::cluster::installed::{HeldLease, get, get_status, held_leases, installed, list};
+use crate::observe::ClusterState;
 use crate::operator::list as operators;
+
+/// The maximum number of concurrent requests for the objects of an installation.
+const REQUESTS: usize = 16;
 
 /// What to show.
 #[derive(Clone, Debug)]
@@ -51,7 +56,7 @@ struct Found {
 /// # Errors
 /// The manifests or the cluster cannot be read.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let found = block_on(read_state(options))?;
+    let (found, operators) = block_on(read(options))?;
     let is_table = matches!(options.output, Output::Table | Output::Wide);
     if is_table {
         print(&found, options.output.is_wide(), printer)?;
@@ -59,11 +64,9 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     if found.has_crds && is_table {
         printer.line("")?;
         printer.line("Operators:")?;
-        let asked = of_operators(&options.cluster, &options.namespaces, options.output.clone());
-        operators::run(&asked, printer)?;
+        operators::show(&of_operators(options), &[], &operators?, printer)?;
     } else if !is_table {
-        let mut read = || operators_in(&options.cluster, &options.namespaces, printer);
-        let operators = if found.has_crds { read()? } else { json!([]) };
+        let operators = if found.has_crds { data(&operators?, printer)? } else { Vec::new() };
         options.output.object(printer, &document(&found, operators), || Table::new([]))?;
     }
     let works = found.objects.iter().all(|(_, state, _)| *state == State::Present);
@@ -71,79 +74,92 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     Ok(if runs && works { Outcome::Done } else { Outcome::Negative })
 }
 
-fn of_operators(cluster: &ClusterFlags, namespaces: &NamespaceFlags, output: Output) -> operators::Options {
+fn of_operators(options: &Options) -> operators::Options {
     operators::Options {
-        source: SourceFlags { cluster: cluster.clone(), ..SourceFlags::default() },
-        namespaces: namespaces.clone(),
+        source: SourceFlags { cluster: options.cluster.clone(), ..SourceFlags::default() },
+        namespaces: options.namespaces.clone(),
         names: Vec::new(),
         blocked: false,
-        list: ListFlags { output: OutputFlags { output }, ..ListFlags::default() },
+        list: ListFlags { output: OutputFlags { output: options.output.clone() }, ..ListFlags::default() },
     }
 }
 
 /// Returns the operators as `kubectl olm operator list -o json` prints them.
-pub(super) fn operators_in(
-    cluster: &ClusterFlags,
-    namespaces: &NamespaceFlags,
-    printer: &mut Printer,
-) -> Result<Value, CliError> {
-    let (out, err) = (Buffer::default(), Buffer::default());
-    let options = of_operators(cluster, namespaces, Output::Json);
-    operators::run(&options, &mut Printer::to(out.clone(), err.clone()))?;
-    err.text().lines().for_each(|line| printer.talk(line));
-    let mut document: Value = serde_json::from_str(&out.text()).unwrap_or_default();
-    Ok(document["items"].take())
+fn data(state: &ClusterState, printer: &mut Printer) -> Result<Vec<Value>, CliError> {
+    warn_of_gaps(state, printer);
+    operators::documents(state)
 }
 
-async fn read_state(options: &Options) -> Result<Found, CliError> {
+/// The state of the operators, or why it cannot be read. Without the CRDs of OLM it is not needed.
+type Operators = Result<ClusterState, CliError>;
+
+/// Reads everything, in two rounds of concurrent requests: what is installed, and then the objects of that.
+async fn read(options: &Options) -> Result<(Found, Operators), CliError> {
     let desired = if options.release.is_upstream() { Some(options.release.read(false).await?) } else { None };
-    let api = connect(&options.cluster).await?.api;
-    let installations = installed(&api).await?;
-    let leases = held_leases(&api).await?;
+    let Connection { api, namespace, .. } = connect(&options.cluster).await?;
+    let NamespaceFlags { namespace: given, all_namespaces } = &options.namespaces;
+    let namespace = (!all_namespaces).then(|| given.clone().unwrap_or(namespace));
+    let (found, operators) = futures::join!(read_state(&api, desired), operators::read(api.clone(), namespace));
+    Ok((found?, operators))
+}
+
+async fn read_state(api: &Api, desired: Option<Release>) -> Result<Found, CliError> {
+    let catalogs = list(api, &kinds::CATALOG_SOURCE, |query| query);
+    let (installations, leases, catalogs) = futures::join!(installed(api), held_leases(api), catalogs);
+    let (installations, leases) = (installations?, leases?);
     let of = |distribution| installations.iter().find(|found| found.distribution == distribution);
     let (own, upstream) = (of(Distribution::Own), of(Distribution::Upstream));
     let (release, is_taken_over) = match (desired, own, upstream) {
         (Some(release), _, _) => (Some(release), false),
         // The rest of the installation is that of upstream OLM, whose controllers are stopped.
         (None, Some(own), Some(upstream)) if upstream.stopped => {
-            (Some(own_release(&api, own).await?.only_controllers()), true)
+            (Some(own_release(api, own).await?.only_controllers()), true)
         }
-        (None, Some(own), _) => (Some(own_release(&api, own).await?), false),
+        (None, Some(own), _) => (Some(own_release(api, own).await?), false),
         (None, None, _) => (None, false),
     };
     let desired = release.iter().flat_map(|release| &release.objects);
-    let mut targets: Vec<(ObjectRef, Option<Value>)> =
-        desired.map(|object| (ObjectRef::from_object(object), Some(object.clone()))).collect();
+    let mut targets: Vec<(ObjectRef, Option<&Value>)> =
+        desired.map(|object| (ObjectRef::from_object(object), Some(object))).collect();
     if release.as_ref().is_some_and(Release::creates_packages_api) {
         targets.push((kinds::API_SERVICE.object("", PACKAGES_API), None));
     }
     if release.is_none() || is_taken_over {
         targets.extend(known(upstream).into_iter().map(|target| (target, None)));
     }
-    let mut objects = Vec::new();
-    for (target, desired) in targets {
-        let actual = get(&api, &target).await?;
-        let (state, message) = state(desired.as_ref(), actual.as_ref());
-        objects.push((target, state, message));
-    }
+    let states = stream::iter(targets).map(|(target, desired)| state_of(api, target, desired)).buffered(REQUESTS);
+    let mut objects: Vec<(ObjectRef, State, String)> = states.try_collect().await?;
     let has_crds = objects.iter().any(|(target, state, _)| is_crd(target) && *state != State::Absent);
     if installations.is_empty() && !has_crds {
         objects.clear();
     }
-    let mut catalogs = Vec::new();
-    if has_crds {
-        for catalog in list(&api, &kinds::CATALOG_SOURCE, |query| query).await? {
-            let (state, message) = match health(&catalog) {
-                _ if object::is_deleting(&catalog) => (State::Deleting, String::new()),
-                Health::Healthy => (State::Present, String::new()),
-                Health::Waiting(why) | Health::Failed(why) => (State::Unhealthy, why),
-            };
-            catalogs.push((ObjectRef::from_object(&catalog), state, message));
-        }
-    }
+    let catalogs = if has_crds { catalogs?.iter().map(of_catalog).collect() } else { Vec::new() };
     // The state of catalogs is not that of the installation.
     objects.retain(|(target, _, _)| target.gvk.kind != kinds::CATALOG_SOURCE.kind || release.is_some());
     Ok(Found { installations, leases, has_crds, objects, catalogs })
+}
+
+/// Reads an object, and returns its state compared with its manifest, if any.
+async fn state_of(
+    api: &Api,
+    target: ObjectRef,
+    desired: Option<&Value>,
+) -> Result<(ObjectRef, State, String), CliError> {
+    let actual = match desired {
+        None if is_crd(&target) => get_status(api, &target).await?,
+        _ => get(api, &target).await?,
+    };
+    let (state, message) = state(desired, actual.as_ref());
+    Ok((target, state, message))
+}
+
+fn of_catalog(catalog: &Value) -> (ObjectRef, State, String) {
+    let (state, message) = match health(catalog) {
+        _ if object::is_deleting(catalog) => (State::Deleting, String::new()),
+        Health::Healthy => (State::Present, String::new()),
+        Health::Waiting(why) | Health::Failed(why) => (State::Unhealthy, why),
+    };
+    (ObjectRef::from_object(catalog), state, message)
 }
 
 fn is_crd(target: &ObjectRef) -> bool {
@@ -165,7 +181,8 @@ async fn own_release(api: &Api, found: &Installation) -> Result<Release, CliErro
 
 /// Returns the objects that every installation has, without manifests to compare with: the CRDs, and those of upstream OLM.
 fn known(found: Option<&Installation>) -> Vec<ObjectRef> {
-    let mut targets: Vec<ObjectRef> = crd::all().iter().map(ObjectRef::from_object).collect();
+    let mut targets: Vec<ObjectRef> =
+        crd::names().iter().map(|name| kinds::CUSTOM_RESOURCE_DEFINITION.object("", name)).collect();
     if let Some(found) = found {
         let namespace = &found.namespace;
         targets.push(kinds::NAMESPACE.object("", namespace));
@@ -247,7 +264,7 @@ fn table(rows: &[&(ObjectRef, State, String)]) -> Table {
     table
 }
 
-fn document(found: &Found, operators: Value) -> Value {
+fn document(found: &Found, operators: Vec<Value>) -> Value {
     let item = |(target, state, message): &(ObjectRef, State, String)| {
         let mut item = json!({
             "apiVersion": target.gvk.api_version(), "kind": target.gvk.kind, "name": target.name, "state": state,
@@ -269,4 +286,30 @@ fn document(found: &Found, operators: Value) -> Value {
         "catalogs": found.catalogs.iter().map(item).collect::<Vec<_>>(),
         "operators": operators,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::rounds::rounds;
+
+    fn answer(path: &str) -> Option<Value> {
+        let name = path.strip_prefix("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/")?;
+        let established = ["NamesAccepted", "Established"].map(|name| json!({ "type": name, "status": "True" }));
+        Some(json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": name },
+            "spec": { "group": "operators.coreos.com" }, "status": { "conditions": established },
+        }))
+    }
+
+    #[tokio::test]
+    async fn the_state_is_read_in_two_rounds_of_requests() {
+        let read = async |api: Api| read_state(&api, None).await.map(|found| (found.has_crds, found.objects));
+        let (read, rounds) = rounds(answer, read).await;
+        let (has_crds, objects) = read.unwrap();
+        assert!(has_crds && objects.iter().all(|(_, state, _)| *state == State::Present), "{objects:?}");
+        let sizes: Vec<usize> = rounds.iter().map(Vec::len).collect();
+        // Deployments of two distributions, a ClusterServiceVersion, Leases and CatalogSources; then the definitions.
+        assert_eq!(sizes, [5, crd::names().len()], "{rounds:?}");
+    }
 }

@@ -6,15 +6,17 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use olm_core::api::{crd, kinds, object};
+use olm_core::api::{crd, kinds};
 use olm_core::distribution::installation::Installation;
+use olm_core::health::Health;
 
-use super::status::operators_in;
 use crate::blocking::block_on;
 use crate::cli::connect::connect;
-use crate::cli::flags::{ClusterFlags, NamespaceFlags};
+use crate::cli::flags::ClusterFlags;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
-use crate::cluster::installed::{get, held_leases, installed};
+use crate::cluster::api::Api;
+use crate::cluster::installed::{get_status, held_leases, installed};
+use crate::operator::list as operators;
 
 /// The time limit for the cluster. The command must also be fast without one.
 const LIMIT: Duration = Duration::from_secs(3);
@@ -61,34 +63,37 @@ fn read_cluster() -> Found {
 }
 
 fn read(flags: &ClusterFlags) -> Result<Found, CliError> {
-    let (has_crds, described, stopped) = block_on(async {
+    let (has_crds, installations, leases, operators) = block_on(async {
         let api = connect(flags).await?.api;
-        let mut has_crds = false;
-        for crd in crd::all() {
-            let target = kinds::CUSTOM_RESOURCE_DEFINITION.object("", object::name(&crd));
-            has_crds = has_crds || get(&api, &target).await?.is_some();
-        }
-        let (stopped, running): (Vec<_>, Vec<_>) = installed(&api).await?.into_iter().partition(|found| found.stopped);
-        let mut described: Vec<String> = running.iter().map(Installation::describe).collect();
-        described.extend(
-            held_leases(&api).await?.iter().map(|lease| format!("kubectl olm run on {}", lease.holder_identity)),
-        );
-        Ok::<_, CliError>((has_crds, described, stopped.first().map(Installation::describe)))
+        let (has_crds, installations, leases, operators) =
+            futures::join!(has_crds(&api), installed(&api), held_leases(&api), operators::read(api.clone(), None));
+        Ok::<_, CliError>((has_crds?, installations?, leases?, operators))
     })?;
+    let (stopped, running): (Vec<_>, Vec<_>) = installations.into_iter().partition(|found| found.stopped);
+    let mut described: Vec<String> = running.iter().map(Installation::describe).collect();
+    described.extend(leases.iter().map(|lease| format!("kubectl olm run on {}", lease.holder_identity)));
+    let stopped = stopped.first().map(Installation::describe);
     Ok(match (has_crds, described.is_empty(), stopped) {
         (false, _, _) => Found::NoOlm,
         (true, true, None) => Found::NoControllers,
         (true, true, Some(stopped)) => Found::Stopped(stopped),
         (true, false, _) => {
-            let everywhere = NamespaceFlags { namespace: None, all_namespaces: true };
-            let mut silent = Printer::to(std::io::sink(), std::io::sink());
-            let operators = operators_in(flags, &everywhere, &mut silent)?;
-            let all = operators.as_array().map(Vec::as_slice).unwrap_or_default();
-            let is_blocked = |operator: &&serde_json::Value| operator["health"] == "Blocked";
-            let blocked = all.iter().filter(is_blocked).count();
+            let all = operators::found(&operators?)?;
+            let blocked = all.iter().filter(|operator| operator.health == Health::Blocked).count();
             Found::Olm { described: described.join(", "), operators: all.len(), blocked }
         }
     })
+}
+
+/// Returns whether the cluster has one of the CRDs of OLM.
+async fn has_crds(api: &Api) -> Result<bool, CliError> {
+    for name in crd::names() {
+        let target = kinds::CUSTOM_RESOURCE_DEFINITION.object("", &name);
+        if get_status(api, &target).await?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Returns the screen.

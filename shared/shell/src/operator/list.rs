@@ -17,7 +17,8 @@ use crate::cli::output::API_VERSION;
 use crate::cli::source::warn_of_gaps;
 use crate::cli::table;
 use crate::cli::{CliError, Outcome, Printer};
-use crate::observe::{ClusterState, ReadScope};
+use crate::cluster::api::Api;
+use crate::observe::{self, ClusterState, Overlay, ReadScope};
 
 /// The maximum length, in characters, of a cause in a table that is not wide.
 const SHORT: usize = 80;
@@ -45,10 +46,50 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     options.list.refuse_to_watch("operators, which are derived from several objects")?;
     let names: Vec<String> =
         options.names.iter().map(|text| Ok(bare(text, "subscription")?.to_owned())).collect::<Result<_, CliError>>()?;
-    let state = block_on(options.source.read(&options.namespaces, &[], ReadScope::Planning, printer))?;
-    warn_of_gaps(&state, printer);
+    let state = block_on(options.source.read(&options.namespaces, &[], ReadScope::Operators, printer))?;
+    show(options, &names, &state, printer)
+}
+
+/// Reads the operators of a namespace, or of all namespaces.
+///
+/// # Errors
+/// The cluster cannot be read.
+pub(crate) async fn read(api: Api, namespace: Option<String>) -> Result<ClusterState, CliError> {
+    let scope = ReadScope::Operators;
+    Ok(observe::read_cluster(api, namespace, scope, &Overlay::default(), &mut |_| {}).await?)
+}
+
+/// Returns the operators.
+///
+/// # Errors
+/// Subscriptions and ClusterServiceVersions cannot be read.
+pub(crate) fn found(state: &ClusterState) -> Result<Vec<Operator>, CliError> {
+    lookup::operators(state)
+}
+
+/// Returns the operators as data.
+///
+/// # Errors
+/// Subscriptions and ClusterServiceVersions cannot be read.
+pub(crate) fn documents(state: &ClusterState) -> Result<Vec<Value>, CliError> {
     let world = Reader::new(&state.world);
-    let mut operators = lookup::operators(&state)?;
+    let operators = lookup::operators(state)?;
+    Ok(operators.iter().map(|operator| document(operator, object_of(operator, &world))).collect())
+}
+
+/// Prints the operators of a state; `names` are those of the options.
+///
+/// # Errors
+/// Subscriptions and ClusterServiceVersions cannot be read.
+pub(crate) fn show(
+    options: &Options,
+    names: &[String],
+    state: &ClusterState,
+    printer: &mut Printer,
+) -> Result<Outcome, CliError> {
+    warn_of_gaps(state, printer);
+    let world = Reader::new(&state.world);
+    let mut operators = lookup::operators(state)?;
     let missing: Vec<&String> =
         names.iter().filter(|name| !operators.iter().any(|operator| operator.name == **name)).collect();
     operators.retain(|operator| names.is_empty() || names.contains(&operator.name));
@@ -57,12 +98,12 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let is_wide = options.list.output.output.is_wide();
     let listing = Listing {
         columns: columns.collect(),
-        entries: operators.iter().map(|operator| entry(operator, &world, &state, is_wide)).collect(),
+        entries: operators.iter().map(|operator| entry(operator, &world, state, is_wide)).collect(),
         document: json!({ "apiVersion": API_VERSION, "kind": "OperatorList" }),
     };
     let listing = listing.arranged(&options.list)?;
     if listing.entries.is_empty() && options.list.wants_table() && names.is_empty() {
-        printer.talk(none(&state, options.blocked));
+        printer.talk(none(state, options.blocked));
         return Ok(Outcome::Done);
     }
     if !listing.entries.is_empty() || !options.list.wants_table() {
