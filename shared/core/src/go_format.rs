@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use memchr::{memchr3, memmem};
 use serde::Serialize;
 
 /// Formats the text as `%q` does: in double quotes, with Go's escapes.
@@ -37,12 +38,18 @@ pub fn quote(text: &str) -> String {
     quoted
 }
 
+/// Returns whether a text contains one of the characters that `json.Marshal` escapes. Most texts do not, and are long.
+fn has_escaped(text: &[u8]) -> bool {
+    let has = |separator: char| memmem::find(text, separator.encode_utf8(&mut [0; 4]).as_bytes()).is_some();
+    memchr3(b'<', b'>', b'&', text).is_some() || has('\u{2028}') || has('\u{2029}')
+}
+
 /// Encodes as `json.Marshal` does: compact, with `<`, `>`, `&` and the line separators escaped. Keys keep the order of the
 /// value (`serde_json::Value` sorts them, as Go sorts the keys of maps). Returns the empty string for a value that JSON cannot
 /// represent.
 pub fn json(value: &impl Serialize) -> String {
     let text = serde_json::to_string(value).unwrap_or_default();
-    if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+    if !has_escaped(text.as_bytes()) {
         return text;
     }
     let mut escaped = String::with_capacity(text.len() + 64);
@@ -130,6 +137,10 @@ mod tests {
     #[test]
     fn escapes_json_as_go_does() {
         assert_eq!(json(&serde_json::json!({"b": "<&>", "a": 1})), r#"{"a":1,"b":"\u003c\u0026\u003e"}"#);
+        for c in "<>&\u{2028}\u{2029}".chars() {
+            assert_eq!(json(&format!("é{c}")), format!("\"é\\u{:04x}\"", u32::from(c)));
+        }
+        assert_eq!(json(&"é\u{2027}\u{202a}"), "\"é\u{2027}\u{202a}\"");
     }
 
     #[test]

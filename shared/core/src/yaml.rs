@@ -123,6 +123,10 @@ impl Document<'_> {
                 Some(text) if error.hint.is_none() && !text.starts_with(['"', '}']) => yaml().map_err(|_| error),
                 _ => Err(error),
             }),
+            // A list as JSON, as in the ConfigMap of a catalog, does not need the YAML parser.
+            Format::Yaml if self.text.trim_start().starts_with('[') => json()
+                .map(|value| (value, Vec::new()))
+                .or_else(|error| if error.hint.is_some() { Err(error) } else { yaml() }),
             Format::Yaml => yaml().or_else(|error| match in_braces {
                 Some(_) if error.hint.is_none() => json().map(|value| (value, Vec::new())).map_err(|_| error),
                 _ => Err(error),
@@ -453,6 +457,17 @@ mod tests {
         let text = "{\"a\":\n1}\n{\"b\":2} {\"c\":3}\n\n{\"d\":4}\n";
         let lines: Vec<usize> = values(text).into_iter().map(|(line, _)| line).collect();
         assert_eq!(lines, [1, 3, 3, 5]);
+    }
+
+    #[test]
+    fn a_list_may_be_json_or_yaml() {
+        let json = json!([{ "a": 1.5, "b": ["\u{1f339}"] }]);
+        for text in
+            [&*json.to_string(), "\n [{\"a\": 1.5, \"b\": [\"\\ud83c\\udf39\"]}]\n", "[{a: 1.5, b: [\u{1f339}]}] # x\n"]
+        {
+            assert_eq!(first(text.as_bytes()).unwrap(), json, "{text}");
+        }
+        assert_eq!(first(b"[{\"a\": 1},\n{]").unwrap_err().line, 2);
     }
 
     #[test]

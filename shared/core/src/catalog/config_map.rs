@@ -21,15 +21,31 @@ const PART: usize = 64;
 /// bundles that own different versions.
 type Definitions = BTreeMap<(Gvk, String), Rc<Value>>;
 
+/// Returns what is stored of the content of a bundle.
+type Pack = fn(&BundleContent) -> Option<Content>;
+
 /// Reads the catalog of a ConfigMap. Also returns its approximate size in memory, in bytes.
 ///
 /// # Errors
 /// States the key and what is wrong with it, in one sentence.
 pub fn config_map(object: &Value) -> Result<(Snapshot, usize), String> {
+    read(object, |content| Some(Content::pack(content)))
+}
+
+/// Returns the number of packages of the catalog of a ConfigMap. Does not compress its content, which takes most of the time of
+/// [`config_map`].
+///
+/// # Errors
+/// As for [`config_map`].
+pub fn count_packages(object: &Value) -> Result<usize, String> {
+    read(object, |_| None).map(|(snapshot, _)| snapshot.packages().len())
+}
+
+fn read(object: &Value, pack: Pack) -> Result<(Snapshot, usize), String> {
     let csvs: BTreeMap<String, Value> = named(list(object, "clusterServiceVersions")?);
     let crds = definitions(list(object, "customResourceDefinitions")?)?;
     let mut builder = Builder::default();
-    let mut messages = Messages { crds: &crds, made: BTreeMap::new(), left: CONFIG_MAP_BYTES };
+    let mut messages = Messages { crds: &crds, pack, made: BTreeMap::new(), left: CONFIG_MAP_BYTES };
     for package in list(object, "packages")? {
         let name = object::text(&package, &["packageName"]);
         if name.is_empty() {
@@ -99,6 +115,7 @@ fn definitions(crds: Vec<Value>) -> Result<Definitions, String> {
 /// The bundles of the catalog, each of them read once although several channels may contain it.
 struct Messages<'c> {
     crds: &'c Definitions,
+    pack: Pack,
     made: BTreeMap<&'c str, BundleMessage>,
     /// Remaining budget in bytes; a bundle counts once for each of its channels.
     left: usize,
@@ -133,7 +150,7 @@ impl<'c> Messages<'c> {
         let (message, objects) = message(csv, self.crds)?;
         let content = BundleContent::of_objects(&objects, csv);
         self.charge(content.objects.iter().map(|object| object.len()).sum())?;
-        Ok(BundleMessage { content: Some(Content::pack(&content)), ..message })
+        Ok(BundleMessage { content: (self.pack)(&content), ..message })
     }
 }
 
@@ -226,6 +243,7 @@ mod tests {
         let (snapshot, _) = config_map(&catalog(packages)).unwrap();
         let rose = snapshot.package("rose").unwrap();
         assert_eq!(rose.default_channel, "stable");
+        assert_eq!(count_packages(&catalog(packages)), Ok(1));
         let names: Vec<_> = snapshot.entries().map(|e| (e.name.as_str(), e.replaces.as_deref())).collect();
         assert_eq!(names, [("rose.v1.0.0", Some("rose.v0.9.0")), ("rose.v1.1.0", Some("rose.v1.0.0"))]);
         let content = snapshot.bundle("rose", "stable", "rose.v1.1.0").unwrap();
@@ -289,6 +307,7 @@ mod tests {
         ] {
             let error = config_map(&catalog(packages)).unwrap_err();
             assert!(error.contains(words), "{error}");
+            assert_eq!(count_packages(&catalog(packages)), Err(error));
         }
         let mut missing = catalog("- packageName: rose\n  channels: [{name: a, currentCSV: rose.v1.0.0}]\n");
         missing["data"]["customResourceDefinitions"] = Value::Null;

@@ -44,7 +44,7 @@ mod validate;
 
 pub use add::{Added, AddedTo, Addition, FileChange, Mode, Request};
 pub use chunk::{Chunk, Parsed};
-pub use config_map::config_map;
+pub use config_map::{config_map, count_packages};
 pub use content::Content;
 pub use filter::Filter;
 pub use index::CatalogIndex;

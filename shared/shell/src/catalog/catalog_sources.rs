@@ -117,9 +117,7 @@ pub fn list(options: &Options, printer: &mut Printer) -> Result<Outcome, CliErro
     block_on(async {
         let (api, namespace) = connect_in(&options.cluster, options.namespaces.namespace.as_deref()).await?;
         let place = if options.namespaces.all_namespaces { String::new() } else { namespace };
-        let resource =
-            api.resource(&kinds::CATALOG_SOURCE.gvk()).await.map_err(|status| refused("list", &place, status))?;
-        let lister = Lister { options, api, resource, place };
+        let lister = Lister { options, api, place };
         if options.list.watch { lister.watch(printer).await } else { lister.once(printer).await }
     })
 }
@@ -127,7 +125,6 @@ pub fn list(options: &Options, printer: &mut Printer) -> Result<Outcome, CliErro
 struct Lister<'a> {
     options: &'a Options,
     api: Api,
-    resource: Resource,
     /// The namespace; empty means all.
     place: String,
 }
@@ -203,7 +200,7 @@ impl Lister<'_> {
     }
 
     fn query(&self) -> ListQuery {
-        ListQuery::all(&self.resource).within(&self.place)
+        ListQuery::all(&Resource::from(&kinds::CATALOG_SOURCE)).within(&self.place)
     }
 
     /// Lists the CatalogSources once.
@@ -350,5 +347,42 @@ mod tests {
              olm         b      <unknown>   SpecInvalidError   5m    none                   no\n\
              olm         c      <unknown>   <unknown>          5m    grpc   c:50051         nothing answers at c:50051\n"
         );
+    }
+
+    #[tokio::test]
+    async fn sources_and_their_content_are_read_in_two_rounds_of_requests() {
+        let answer = |path: &str| {
+            let source = |name: &str| {
+                json!({
+                    "metadata": { "namespace": "olm", "name": name },
+                    "spec": { "sourceType": "configmap", "configMap": name },
+                })
+            };
+            let package = json!([{ "packageName": "rose", "channels": [] }]).to_string();
+            let content = json!({ "kind": "ConfigMap", "apiVersion": "v1", "data": { "packages": package } });
+            Some(if path.ends_with("/catalogsources") {
+                json!({ "metadata": { "resourceVersion": "1" }, "items": [source("a"), source("b")] })
+            } else {
+                content
+            })
+        };
+        let out = Buffer::default();
+        let list = async |api: Api| {
+            let options = Options {
+                cluster: ClusterFlags::default(),
+                namespaces: NamespaceFlags::default(),
+                names: Vec::new(),
+                images: image::Options::default(),
+                list: ListFlags::default(),
+            };
+            let lister = Lister { options: &options, api, place: "olm".to_owned() };
+            lister.once(&mut Printer::to(out.clone(), Buffer::default())).await
+        };
+        let (listed, rounds) = crate::cluster::rounds::rounds(answer, list).await;
+        assert_eq!(listed.unwrap(), Outcome::Done);
+        let olm = "/apis/operators.coreos.com/v1alpha1/namespaces/olm/catalogsources";
+        let content = ["a", "b"].map(|name| format!("/api/v1/namespaces/olm/configmaps/{name}"));
+        assert_eq!(rounds, [vec![olm.to_owned()], content.to_vec()]);
+        assert!(out.text().contains("a      1 "), "{}", out.text());
     }
 }

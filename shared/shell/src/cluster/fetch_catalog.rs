@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::try_join_all;
 use olm_core::api::catalog_source::{self, Origin};
 use olm_core::api::{kinds, object};
 use olm_core::catalog::{self, Snapshot};
@@ -15,6 +16,9 @@ use super::pull_secrets::PullSecrets;
 use crate::image::{self, Content, Location, Requested};
 use crate::registry::client::{Client, Settings};
 use crate::registry::{self, dir};
+
+/// The maximum number of concurrent requests for the parts of a catalog.
+const REQUESTS: usize = 8;
 
 /// The content of a CatalogSource.
 pub(crate) enum Fetched {
@@ -41,11 +45,13 @@ pub(crate) async fn fetch(api: &Api, images: &image::Options, source: &Value) ->
         }
         Origin::Invalid(why) => Err(Error::Spec(why)),
     };
-    let name = || object::name(source).to_owned();
-    fetched.map_err(|error| {
-        let (secret_error, source) = (secret_error.map(Box::new), Box::new(error));
-        Error::CatalogSource { namespace: namespace.to_owned(), name: name(), secret_error, source }
-    })
+    fetched.map_err(|error| of_source(source, secret_error, error))
+}
+
+/// Adds to an error which CatalogSource cannot be read.
+fn of_source(source: &Value, secret_error: Option<Error>, error: Error) -> Error {
+    let (namespace, name) = (object::namespace(source).to_owned(), object::name(source).to_owned());
+    Error::CatalogSource { namespace, name, secret_error: secret_error.map(Box::new), source: Box::new(error) }
 }
 
 /// Pulls the image of a CatalogSource. `secret_error` receives the reason why its pull secrets are not used.
@@ -71,6 +77,11 @@ async fn fetch_image(
 /// # Errors
 /// As for [`fetch`]; or the content cannot be parsed.
 pub(crate) async fn packages(api: &Api, images: &image::Options, source: &Value) -> Result<usize, Error> {
+    if let Origin::ConfigMap(name) = Origin::from_source(source) {
+        let namespace = object::namespace(source);
+        let counted = count_packages(api, namespace, name).await;
+        return counted.map_err(|error| of_source(source, None, error));
+    }
     let content = match fetch(api, images, source).await? {
         Fetched::Snapshot(snapshot) => return Ok(snapshot.packages().len()),
         Fetched::Image(image) => image.1,
@@ -83,10 +94,18 @@ pub(crate) async fn packages(api: &Api, images: &image::Options, source: &Value)
 
 async fn config_map(api: &Api, namespace: &str, name: &str) -> Result<Arc<Snapshot>, Error> {
     let found = get_config_map(api, namespace, name).await?;
-    match catalog::config_map(&found) {
-        Ok((read, _)) => Ok(Arc::new(read)),
-        Err(why) => Err(Error::Content { namespace: namespace.to_owned(), name: name.to_owned(), why }),
-    }
+    let read = catalog::config_map(&found).map_err(|why| invalid(namespace, name, why));
+    read.map(|(snapshot, _)| Arc::new(snapshot))
+}
+
+/// Returns the number of packages of the catalog in a ConfigMap.
+async fn count_packages(api: &Api, namespace: &str, name: &str) -> Result<usize, Error> {
+    let found = get_config_map(api, namespace, name).await?;
+    catalog::count_packages(&found).map_err(|why| invalid(namespace, name, why))
+}
+
+fn invalid(namespace: &str, name: &str, why: String) -> Error {
+    Error::Content { namespace: namespace.to_owned(), name: name.to_owned(), why }
 }
 
 async fn get_config_map(api: &Api, namespace: &str, name: &str) -> Result<Value, Error> {
@@ -109,8 +128,9 @@ pub(super) async fn config_maps(
     names: &[impl AsRef<str>],
 ) -> Result<(Snapshot, usize), Error> {
     let mut found = Vec::new();
-    for name in names {
-        found.push(get_config_map(api, namespace, name.as_ref()).await?);
+    for names in names.chunks(REQUESTS) {
+        let requests: Vec<_> = names.iter().map(|name| get_config_map(api, namespace, name.as_ref())).collect();
+        found.extend(try_join_all(requests).await?);
     }
     let all = names.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(",");
     let parsed = tokio::task::spawn_blocking(move || catalog::parts::join(&found)).await;
