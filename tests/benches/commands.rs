@@ -26,15 +26,25 @@ const OPERATORS: usize = 50;
 const CATALOGS: (usize, usize) = (3, 20);
 
 /// The list commands: the plugin, and its arguments.
-const LISTS: [(&str, &str); 7] = [
-    ("kubectl-olm-operator", "list -A"),
+const LISTS: [(&str, &str); 14] = [
     ("kubectl-olm-operator", "list -n bench-1"),
+    ("kubectl-olm-operator", "list -A"),
+    ("kubectl-olm-operator", "outdated -n bench-1"),
+    ("kubectl-olm-operator", "outdated -A"),
+    ("kubectl-olm-catalog", "list -n olm"),
     ("kubectl-olm-catalog", "list -A"),
+    ("kubectl-olm-install_plan", "list -n bench-1"),
     ("kubectl-olm-install_plan", "list -A"),
     ("kubectl-olm-operatorgroup", "intersect -A"),
+    ("kubectl-olm-operatorgroup", "lint -n bench-1"),
     ("kubectl-olm-operatorgroup", "lint -A"),
+    ("kubectl-olm", "status -n bench-1"),
     ("kubectl-olm", "status -A"),
+    ("kubectl-olm", ""),
 ];
+
+/// The list of kubectl to compare with, on the same machine at the same time.
+const KUBECTL: &str = "get clusterserviceversions.operators.coreos.com -A";
 
 pub(crate) fn measure() -> Result<()> {
     let mut printer = Printer::stdio();
@@ -66,32 +76,55 @@ fn lists(printer: &mut Printer) -> Result<()> {
     fill(&cluster)?;
     let kubeconfig = cluster.kubeconfig()?;
     printer.line(format_args!("{OPERATORS} operators, {} catalogs with {} packages each:", CATALOGS.0, CATALOGS.1))?;
+    list(&cluster, &control_plane::tool("kubectl")?, KUBECTL, &kubeconfig)?.report("kubectl", KUBECTL, printer)?;
     for (plugin, words) in LISTS {
-        let file = release(plugin)?;
-        let (mut all, mut own, mut peak, mut sent) = (Vec::new(), Vec::new(), 0, 0);
-        // The first run fills the caches of the API server.
-        for run in 0..=RUNS {
-            let (began, from) = (Instant::now(), Timestamp::now());
-            let (_, memory) = watch(command(&file, words, &kubeconfig).spawn()?)?;
-            let took = began.elapsed();
-            let requests: Vec<Request> =
-                cluster.requests()?.into_iter().filter(|request| request.who == OLM && request.at >= from).collect();
-            ensure!(!requests.is_empty(), "{plugin} {words} sends no request");
-            if run > 0 {
-                own.push(took.saturating_sub(busy(&requests)));
-                all.push(took);
-                peak = peak.max(memory);
-                sent = requests.len();
-            }
-        }
-        let (all, own) = (Times::all(all), Times::all(own));
-        let share = 100.0 * own.median().as_secs_f64() / OWN.as_secs_f64();
-        printer.line(format_args!(
-            "{plugin} {words}: {all}; {sent} requests; without the time of the API server {own}, {share:.0} % of the limit; \
-             {peak} MB, limit {MEMORY} MB"
-        ))?;
+        list(&cluster, &release(plugin)?, words, &kubeconfig)?.report(plugin, words, printer)?;
     }
     Ok(())
+}
+
+/// What was measured of a list command.
+struct Measured {
+    all: Times,
+    /// The times without those of the API server.
+    own: Times,
+    /// The peak memory in MB.
+    peak: u64,
+    /// The number of requests of a run.
+    sent: usize,
+}
+
+impl Measured {
+    fn report(&self, program: &str, words: &str, printer: &mut Printer) -> Result<()> {
+        let Self { all, own, peak, sent } = self;
+        let share = 100.0 * own.median().as_secs_f64() / OWN.as_secs_f64();
+        let memory = 100 * peak / MEMORY;
+        printer.line(format_args!(
+            "{program} {words}: {all}; {sent} requests; without the time of the API server {own}, {share:.0} % of the limit; \
+             {peak} MB, {memory} % of the limit"
+        ))?;
+        Ok(())
+    }
+}
+
+fn list(cluster: &Cluster, file: &Path, words: &str, kubeconfig: &Path) -> Result<Measured> {
+    let (mut all, mut own, mut peak, mut sent) = (Vec::new(), Vec::new(), 0, 0);
+    // The first run fills the caches of the API server.
+    for run in 0..=RUNS {
+        let (began, from) = (Instant::now(), Timestamp::now());
+        let (_, memory) = watch(command(file, words, kubeconfig).spawn()?)?;
+        let took = began.elapsed();
+        let requests: Vec<Request> =
+            cluster.requests()?.into_iter().filter(|request| request.who == OLM && request.at >= from).collect();
+        ensure!(!requests.is_empty(), "{} {words} sends no request", file.display());
+        if run > 0 {
+            own.push(took.saturating_sub(busy(&requests)));
+            all.push(took);
+            peak = peak.max(memory);
+            sent = requests.len();
+        }
+    }
+    Ok(Measured { all: Times::all(all), own: Times::all(own), peak, sent })
 }
 
 /// Returns how long the API server processed at least one of the requests, which are sorted.
@@ -109,7 +142,9 @@ fn busy(requests: &[Request]) -> Duration {
 
 fn command(program: &Path, words: &str, kubeconfig: &Path) -> Command {
     let mut command = Command::new(program);
-    command.args(words.split(' ')).env_clear().env("KUBECONFIG", kubeconfig);
+    command.args(words.split_whitespace()).env_clear().env("KUBECONFIG", kubeconfig);
+    // kubectl caches discovery.
+    command.env("HOME", kubeconfig.parent().unwrap_or(kubeconfig));
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
