@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::ArgGroup;
-use olm_shell::cli::flags::{self, ClusterFlags, DryRunFlag, YesFlag};
+use olm_shell::cli::flags::{self, ClusterFlags, DryRunFlag, OutputFlags, YesFlag};
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::operator::cleanup::{self, Options};
 
@@ -45,6 +45,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     yes: YesFlag,
     #[command(flatten)]
+    output: OutputFlags,
+    #[command(flatten)]
     cluster: ClusterFlags,
 }
 
@@ -72,6 +74,7 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
         timeout,
         yes: arguments.yes.yes,
         dry_run: arguments.dry_run.dry_run,
+        output: arguments.output.output,
     };
     cleanup::run(&options, printer)
 }

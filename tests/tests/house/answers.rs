@@ -25,7 +25,7 @@ use olm_shell::installplan::{list as plans, wait};
 use olm_shell::olm::release::ReleaseFlags;
 use olm_shell::olm::status;
 use olm_shell::operator::{
-    describe, doctor, list as operators, outdated, rollback, uninstall, upgrade, wait as operator_wait,
+    cleanup, describe, doctor, list as operators, outdated, rollback, uninstall, upgrade, wait as operator_wait,
 };
 use olm_shell::operatorgroup::{intersect, lint};
 use olm_shell::version::{Client, Server};
@@ -125,21 +125,60 @@ fn olm_status() -> Value {
     answer(|printer| status::run(&options, printer))
 }
 
-/// Returns the documents of the commands that change operators: of a cluster with an operator that is up to date, and a dry run.
-fn operator_documents() -> Vec<Value> {
+/// Returns a cluster with OLM's kinds.
+fn simulation() -> Simulation {
     let began = "2026-01-01T00:00:00Z".parse().unwrap();
     let mut simulation = Simulation::new(ApiServer::with_stock_objects(1, began), Settings::default(), began);
     for crd in crd::all() {
         simulation.apply(crd).unwrap();
     }
     simulation.establish();
-    let olm = |kind: &str, name: &str, spec: Value, status: Value| {
-        let version = if kind == "OperatorGroup" { "v1" } else { "v1alpha1" };
-        json!({
-            "apiVersion": format!("operators.coreos.com/{version}"), "kind": kind,
-            "metadata": { "name": name, "namespace": "default" }, "spec": spec, "status": status,
-        })
+    simulation
+}
+
+/// Returns an object of OLM in namespace `default`.
+fn olm(kind: &str, name: &str, spec: Value, status: Value) -> Value {
+    let version = if kind == "OperatorGroup" { "v1" } else { "v1alpha1" };
+    json!({
+        "apiVersion": format!("operators.coreos.com/{version}"), "kind": kind,
+        "metadata": { "name": name, "namespace": "default" }, "spec": spec, "status": status,
+    })
+}
+
+/// Returns the document of a dry run that removes what `operator run` has created.
+fn cleanup_document() -> Value {
+    let mut simulation = simulation();
+    let mut catalog = olm("CatalogSource", "tulip-run", json!({ "sourceType": "grpc" }), json!({}));
+    catalog["metadata"]["labels"] = json!({ "kubectl-olm/run": "tulip-run" });
+    catalog["metadata"]["annotations"] = json!({ "kubectl-olm/run-package": "tulip" });
+    let subscription = json!({ "name": "tulip", "source": "tulip-run", "sourceNamespace": "default" });
+    for object in
+        [catalog, olm("Subscription", "tulip", subscription, json!({ "lastUpdated": "2026-01-01T00:00:00Z" }))]
+    {
+        simulation.restore(object).unwrap();
+    }
+    let api = SimApi::start(simulation).unwrap();
+    let options = cleanup::Options {
+        cluster: ClusterFlags { kubeconfig: Some(api.kubeconfig()), ..ClusterFlags::default() },
+        namespace: Some("default".to_owned()),
+        names: Vec::new(),
+        delete_crds: false,
+        delete_operands: false,
+        force: false,
+        timeout: None,
+        yes: false,
+        dry_run: DryRun::Client,
+        output: Output::Json,
     };
+    let document = answer(|printer| cleanup::run(&options, printer));
+    assert_eq!(document["catalogs"][0]["removals"].as_array().unwrap().len(), 1, "{document}");
+    assert_eq!(document["catalogs"][0]["deleted"].as_array().unwrap().len(), 1, "{document}");
+    document
+}
+
+/// Returns the documents of the commands that change operators: of a cluster with an operator that is up to date, and a dry run.
+fn operator_documents() -> Vec<Value> {
+    let mut simulation = simulation();
     let modes = json!([{ "type": "AllNamespaces", "supported": true }]);
     let owned = json!([{ "name": "roses.garden.example.com", "kind": "Rose", "version": "v1" }]);
     let csv = json!({
@@ -221,6 +260,7 @@ fn operator_documents() -> Vec<Value> {
         images: image::Options::of_user(),
     };
     vec![
+        cleanup_document(),
         answer(|printer| rollback::run(&undone, printer)),
         answer(|printer| operator_wait::run(&waiting, printer)),
         answer(|printer| uninstall::run(&removal, printer)),
@@ -231,12 +271,7 @@ fn operator_documents() -> Vec<Value> {
 
 /// Returns event streams of commands: install-plan wait for a plan that waits for approval, and an audit of its cluster.
 pub(crate) fn events() -> Vec<Value> {
-    let began = "2026-01-01T00:00:00Z".parse().unwrap();
-    let mut simulation = Simulation::new(ApiServer::with_stock_objects(1, began), Settings::default(), began);
-    for crd in crd::all() {
-        simulation.apply(crd).unwrap();
-    }
-    simulation.establish();
+    let mut simulation = simulation();
     let plan = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
         "metadata": { "name": "install-abcde", "namespace": "default" },

@@ -17,17 +17,19 @@ use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::subscription::Subscription;
 use olm_core::catalog::ephemeral::{LABEL, PACKAGE};
 use olm_core::listing::listed;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::deletion::{delete, described, gone};
 use super::steps::{SETTLES, delete_group};
+use super::uninstall::reference;
 use super::{lookup, uninstall};
 use crate::blocking::block_on;
 use crate::cli::connect::connect_in;
 use crate::cli::flags::{ClusterFlags, DryRun};
 use crate::cli::name::bare;
-use crate::cli::output::Output;
+use crate::cli::output::{API_VERSION, Output};
 use crate::cli::prompt::confirm;
+use crate::cli::table::Table;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::{Api, ListQuery, Resource};
 use crate::cluster::installed::list;
@@ -56,6 +58,8 @@ pub struct Options {
     pub yes: bool,
     /// Whether to print only what would be done.
     pub dry_run: DryRun,
+    /// The output format.
+    pub output: Output,
 }
 
 /// What was created for one bundle.
@@ -84,15 +88,56 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
                 cleanup.namespace
             ));
         }
-        let mut outcome = Outcome::Done;
+        let (mut outcome, mut documents, mut failed) = (Outcome::Done, Vec::new(), None);
         for (catalog, created) in selected {
-            match Box::pin(cleanup.one(&catalog, &created, printer)).await? {
-                Outcome::Done => {}
-                other => outcome = other,
+            let mut cleaned = Cleaned { catalog, package: created.package.clone(), ..Cleaned::default() };
+            let ended = Box::pin(cleanup.one(&created, &mut cleaned, printer)).await;
+            documents.push(cleaned.document(options, &ended));
+            match ended {
+                Ok(Outcome::Done) => {}
+                Ok(other) => outcome = other,
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
             }
         }
-        Ok(outcome)
+        cleanup.print(&documents, printer)?;
+        failed.map_or(Ok(outcome), Err)
     })
+}
+
+/// The cleanup of what was created for one bundle, so far.
+#[derive(Default)]
+struct Cleaned {
+    catalog: String,
+    package: String,
+    /// The removals of its operators, as data.
+    removals: Vec<Value>,
+    /// The objects that this command deleted or would delete by itself.
+    deleted: Vec<ObjectRef>,
+    is_declined: bool,
+}
+
+impl Cleaned {
+    fn document(&self, options: &Options, ended: &Result<Outcome, CliError>) -> Value {
+        let result = match ended {
+            Err(_) => "Failed",
+            Ok(Outcome::Done) if options.dry_run != DryRun::None => "Planned",
+            Ok(Outcome::Done) => "CleanedUp",
+            Ok(_) if self.is_declined => "Declined",
+            Ok(_) => "Incomplete",
+        };
+        let mut document = json!({
+            "catalog": self.catalog, "package": self.package, "removals": self.removals,
+            "deleted": self.deleted.iter().map(reference).collect::<Vec<_>>(), "result": result,
+        });
+        if let Err(error) = ended {
+            document["message"] = error.message.as_str().into();
+            document["hints"] = json!(error.hints);
+        }
+        document
+    }
 }
 
 struct Cleanup<'o> {
@@ -171,8 +216,29 @@ impl Cleanup<'_> {
             .hint(format!("other operators are removed by kubectl olm operator uninstall {name} -n {}", self.namespace))
     }
 
+    fn is_text(&self) -> bool {
+        matches!(self.options.output, Output::Table | Output::Wide)
+    }
+
+    /// Prints the results as data.
+    fn print(&self, catalogs: &[Value], printer: &mut Printer) -> Result<(), CliError> {
+        match &self.options.output {
+            Output::Table | Output::Wide => Ok(()),
+            Output::Name => catalogs.iter().try_for_each(|one| {
+                printer.line(format_args!("catalogsource/{}", one["catalog"].as_str().unwrap_or_default()))
+            }),
+            output => {
+                let document = json!({
+                    "apiVersion": API_VERSION, "kind": "OperatorCleanup",
+                    "namespace": self.namespace, "dryRun": self.options.dry_run != DryRun::None, "catalogs": catalogs,
+                });
+                output.object(printer, &document, || Table::new([]))
+            }
+        }
+    }
+
     /// Removes what was created for one bundle.
-    async fn one(&self, catalog: &str, created: &Created, printer: &mut Printer) -> Result<Outcome, CliError> {
+    async fn one(&self, created: &Created, cleaned: &mut Cleaned, printer: &mut Printer) -> Result<Outcome, CliError> {
         let Self { options, namespace, .. } = self;
         let mut is_agreed = options.yes || options.dry_run != DryRun::None;
         for name in self.operators(created).await? {
@@ -190,24 +256,35 @@ impl Cleanup<'_> {
                 output: Output::Table,
             };
             let (state, _) = lookup::read(&options.cluster, &[], Some(namespace.as_str()), printer).await?;
-            match uninstall::remove(&uninstall, &state, namespace, printer).await? {
-                None => {}
-                Some(Outcome::Done) => is_agreed = true,
-                // The record of what is left to do stays.
-                Some(other) => return Ok(other),
+            let Some(removed) = uninstall::remove(&uninstall, &state, namespace, printer).await? else { continue };
+            if self.is_text() {
+                removed.print(&options.output, printer)?;
+            } else {
+                removed.report(printer);
             }
+            let outcome = removed.outcome();
+            cleaned.is_declined = removed.is_declined();
+            cleaned.removals.push(removed.into_document());
+            // Otherwise the record of what is left to do stays.
+            if outcome != Outcome::Done {
+                return Ok(outcome);
+            }
+            is_agreed = true;
         }
-        let what = if created.package.is_empty() { catalog } else { &created.package };
+        let what = if created.package.is_empty() { &cleaned.catalog } else { &created.package };
         let question = format!("Delete what was created for {what} in namespace {namespace}?");
         if !is_agreed && !confirm(printer, &question, false)? {
             printer.talk("Nothing was deleted");
+            cleaned.is_declined = true;
             return Ok(Outcome::Negative);
         }
         if let Some(group) = &created.group {
-            self.delete_group(group, printer).await?;
+            self.delete_group(group, cleaned, printer).await?;
         }
-        self.delete_catalog(&created.objects, printer).await?;
-        printer.line(format_args!("catalogsource/{catalog} cleaned up{}", options.dry_run.note()))?;
+        self.delete_catalog(&created.objects, cleaned, printer).await?;
+        if self.is_text() {
+            printer.line(format_args!("catalogsource/{} cleaned up{}", cleaned.catalog, options.dry_run.note()))?;
+        }
         Ok(Outcome::Done)
     }
 
@@ -226,7 +303,7 @@ impl Cleanup<'_> {
     }
 
     /// Deletes the OperatorGroup if it has no members.
-    async fn delete_group(&self, group: &Value, printer: &mut Printer) -> Result<(), CliError> {
+    async fn delete_group(&self, group: &Value, cleaned: &mut Cleaned, printer: &mut Printer) -> Result<(), CliError> {
         let name = object::name(group);
         let subscriptions = list(&self.api, &kinds::SUBSCRIPTION, |query| query.within(&self.namespace)).await?;
         let csvs = list(&self.api, &kinds::CLUSTER_SERVICE_VERSION, |query| query.within(&self.namespace)).await?;
@@ -241,16 +318,24 @@ impl Cleanup<'_> {
             printer.talk(format_args!("OperatorGroup {name} is retained: it is used by {}", listed(&members)));
             return Ok(());
         }
-        if delete_group(&self.api, &ObjectRef::from_object(group), Some(object::uid(group))).await? {
+        let target = ObjectRef::from_object(group);
+        if delete_group(&self.api, &target, Some(object::uid(group))).await? {
+            cleaned.deleted.push(target);
             printer.talk(format_args!("deleted OperatorGroup {}/{name}", self.namespace));
         }
         Ok(())
     }
 
     /// Deletes the objects of a catalog, and waits for that.
-    async fn delete_catalog(&self, objects: &[(&'static Kind, Value)], printer: &mut Printer) -> Result<(), CliError> {
+    async fn delete_catalog(
+        &self,
+        objects: &[(&'static Kind, Value)],
+        cleaned: &mut Cleaned,
+        printer: &mut Printer,
+    ) -> Result<(), CliError> {
         if self.options.dry_run != DryRun::None {
             for (kind, object) in objects {
+                cleaned.deleted.push(ObjectRef::from_object(object));
                 printer.talk(format_args!("  delete {} {}", kind.kind, object::name(object)));
             }
             return Ok(());
@@ -259,7 +344,9 @@ impl Cleanup<'_> {
             let mut uids = BTreeSet::new();
             for (_, object) in objects.iter().filter(|(of, _)| of.kind == kind.kind) {
                 let uid = object::uid(object);
-                if delete(&self.api, &ObjectRef::from_object(object), Some(uid)).await? {
+                let target = ObjectRef::from_object(object);
+                if delete(&self.api, &target, Some(uid)).await? {
+                    cleaned.deleted.push(target);
                     printer.talk(format_args!("deleted {} {}/{}", kind.kind, self.namespace, object::name(object)));
                 }
                 uids.insert(uid.to_owned());

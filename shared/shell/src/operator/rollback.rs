@@ -35,7 +35,7 @@ use super::left::left;
 use super::operands::{self, Operands};
 use super::settle::{Target, settle};
 use super::steps::Steps;
-use super::uninstall::targets;
+use super::uninstall::{reference, targets};
 use super::{backup, controllers, lookup};
 use crate::blocking::block_on;
 use crate::cli::flags::{ClusterFlags, DryRun};
@@ -489,15 +489,6 @@ impl<'o> Rolled<'o> {
             Output::Table | Output::Wide => {}
             Output::Name => printer.line(format_args!("operator/{name}"))?,
             output => {
-                let reference = |target: &ObjectRef| {
-                    let mut reference = target.to_object();
-                    reference["name"] = target.name.as_str().into();
-                    if !target.namespace.is_empty() {
-                        reference["namespace"] = target.namespace.as_str().into();
-                    }
-                    object::map_mut(&mut reference, &[]).remove("metadata");
-                    reference
-                };
                 let document = json!({
                     "apiVersion": API_VERSION, "kind": "OperatorRollback",
                     "namespace": namespace, "name": name, "package": package, "from": from, "to": to,

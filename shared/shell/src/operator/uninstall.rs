@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use olm_core::api::kinds::{self, Kind};
-use olm_core::api::object::ObjectRef;
+use olm_core::api::object::{self, ObjectRef};
 use olm_core::listing::listed;
 use olm_core::membership;
 use olm_core::operatorgroup::intersection;
@@ -76,18 +76,21 @@ pub struct Options {
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     block_on(async {
         let (state, namespace) = lookup::read(&options.cluster, &[], options.namespace.as_deref(), printer).await?;
-        let ended = remove(options, &state, &namespace, printer).await?;
-        ended.map_or_else(|| Err(lookup::not_found(bare(&options.name, "subscription")?, Some(&namespace))), Ok)
+        match remove(options, &state, &namespace, printer).await? {
+            Some(ended) => ended.print(&options.output, printer),
+            None => Err(lookup::not_found(bare(&options.name, "subscription")?, Some(&namespace))),
+        }
     })
 }
 
-/// Removes an operator of the namespace that [`lookup::read`] has read. Returns `None` if it does not exist.
+/// Removes an operator of the namespace that [`lookup::read`] has read, and prints what is done, but not the result. Returns `None` if the
+/// operator does not exist.
 pub(super) async fn remove(
     options: &Options,
     state: &ClusterState,
     namespace: &str,
     printer: &mut Printer,
-) -> Result<Option<Outcome>, CliError> {
+) -> Result<Option<Removed>, CliError> {
     let name = bare(&options.name, "subscription")?.to_owned();
     let hides = |failure: &ReadFailure| {
         failure.is_of("clusterserviceversions") || failure.is_unreadable_of("clusterserviceversions")
@@ -120,13 +123,19 @@ pub(super) async fn remove(
         )
         .hint("uninstall these first, or pass --force"));
     }
-    let mut result = Removed { options, name: &name, removal: &removal, operands: &operands, left: Vec::new() };
+    let removed = |deleted: &[ObjectRef], left: Vec<String>| Removed {
+        document: document(options, &name, &removal, &operands, deleted, &left),
+        name: name.clone(),
+        dry_run: options.dry_run,
+        is_declined: false,
+        left,
+    };
     if options.dry_run != DryRun::None {
-        return result.print(&planned(&removal, &operands), printer).map(Some);
+        return Ok(Some(removed(&planned(&removal, &operands), Vec::new())));
     }
     if !confirm(printer, &format!("Uninstall {name} from namespace {namespace}?"), options.yes)? {
         printer.talk("Nothing was deleted");
-        return Ok(Some(Outcome::Negative));
+        return Ok(Some(Removed { is_declined: true, ..removed(&[], Vec::new()) }));
     }
     if let Some(folder) = &options.backup {
         let files = backup::write(folder, &format!("{namespace}/{name}"), &operands)?;
@@ -138,11 +147,11 @@ pub(super) async fn remove(
     steps.delete_operands(&operands, options.timeout, printer).await?;
     steps.delete_csvs(printer).await?;
     steps.delete_definitions(options.timeout, printer).await?;
-    result.left = left(&steps, printer).await?;
-    if result.left.is_empty() {
+    let left = left(&steps, printer).await?;
+    if left.is_empty() {
         steps.forget(printer).await?;
     }
-    result.print(&steps.deleted, printer).map(Some)
+    Ok(Some(removed(&steps.deleted, left)))
 }
 
 /// Returns the objects that the removal deletes by itself.
@@ -158,68 +167,102 @@ fn planned(removal: &Removal, operands: &[Operands]) -> Vec<ObjectRef> {
 }
 
 /// The result of a removal.
-struct Removed<'r> {
-    options: &'r Options,
-    name: &'r str,
-    removal: &'r Removal,
-    operands: &'r [Operands],
+pub(super) struct Removed {
+    name: String,
+    /// The result as data.
+    document: Value,
+    dry_run: DryRun,
+    is_declined: bool,
     /// What is left.
     left: Vec<String>,
 }
 
-impl Removed<'_> {
-    /// Prints the result. The outcome is negative if something is left.
-    fn print(&self, deleted: &[ObjectRef], printer: &mut Printer) -> Result<Outcome, CliError> {
-        let Self { options, name, left, .. } = self;
-        match &options.output {
+impl Removed {
+    /// Returns whether the user declined, or something is left.
+    pub(super) fn outcome(&self) -> Outcome {
+        if self.is_declined || !self.left.is_empty() { Outcome::Negative } else { Outcome::Done }
+    }
+
+    /// Returns whether the user declined.
+    pub(super) fn is_declined(&self) -> bool {
+        self.is_declined
+    }
+
+    /// Returns the result as data, as part of another document.
+    pub(super) fn into_document(self) -> Value {
+        let mut document = self.document;
+        let fields = object::map_mut(&mut document, &[]);
+        fields.remove("apiVersion");
+        fields.remove("kind");
+        document
+    }
+
+    /// Prints the result, and what is left.
+    pub(super) fn print(&self, output: &Output, printer: &mut Printer) -> Result<Outcome, CliError> {
+        let Self { name, document, dry_run, left, is_declined } = self;
+        match output {
+            _ if *is_declined => {}
             Output::Table | Output::Wide if left.is_empty() => {
-                printer.line(format_args!("operator/{name} uninstalled{}", options.dry_run.note()))?;
+                printer.line(format_args!("operator/{name} uninstalled{}", dry_run.note()))?;
             }
             Output::Table | Output::Wide => {}
             Output::Name => printer.line(format_args!("operator/{name}"))?,
-            output => output.object(printer, &self.document(deleted), || Table::new([]))?,
+            output => output.object(printer, document, || Table::new([]))?,
         }
-        if left.is_empty() {
-            return Ok(Outcome::Done);
-        }
-        let error = CliError::new(ErrorKind::Api, format!("{name} is uninstalled, except for {}", listed(left)));
-        printer.error(&error.hint("run the command again; kubectl get and describe show what holds these objects"));
-        Ok(Outcome::Negative)
+        self.report(printer);
+        Ok(self.outcome())
     }
 
-    fn document(&self, deleted: &[ObjectRef]) -> Value {
-        let Self { options, name, removal, operands, left } = self;
-        let reference = |target: &ObjectRef| {
-            let mut reference =
-                json!({ "apiVersion": target.gvk.api_version(), "kind": target.gvk.kind, "name": target.name });
-            if !target.namespace.is_empty() {
-                reference["namespace"] = target.namespace.as_str().into();
-            }
-            reference
-        };
-        let kept = removal.crds.iter().filter_map(|crd| {
-            let of = operands.iter().find(|operands| operands.crd == crd.name);
-            let objects = of.filter(|operands| operands.unread.is_none()).map(|operands| operands.kept);
-            Some(json!({ "name": crd.name, "reason": crd.kept.as_ref()?, "objects": objects }))
-        });
-        let is_repaired = |crd: &&OwnedCrd| crd.loses_conversion && crd.kept.is_some();
-        let repaired = removal.crds.iter().filter(is_repaired).map(|crd| crd.name.as_str());
-        json!({
-            "apiVersion": API_VERSION, "kind": "OperatorRemoval",
-            "namespace": removal.namespace, "name": name, "package": removal.package,
-            "dryRun": options.dry_run != DryRun::None,
-            "deleted": deleted.iter().map(reference).collect::<Vec<_>>(),
-            "retainedDefinitions": kept.collect::<Vec<_>>(),
-            "retainedPermissions": removal.permissions.iter().filter_map(|permission| {
-                let Permission { kind, name, kept, .. } = permission;
-                Some(json!({ "kind": kind, "name": name, "reason": kept.as_ref()? }))
-            }).collect::<Vec<_>>(),
-            "conversionsSetToNone": repaired.collect::<Vec<_>>(),
-            "dependents": removal.dependents, "dependencies": removal.dependencies,
-            "backup": options.backup.as_ref().map(|folder| folder.display().to_string()),
-            "left": left,
-        })
+    /// Reports what is left.
+    pub(super) fn report(&self, printer: &mut Printer) {
+        let Self { name, left, .. } = self;
+        if !left.is_empty() {
+            let error = CliError::new(ErrorKind::Api, format!("{name} is uninstalled, except for {}", listed(left)));
+            printer.error(&error.hint("run the command again; kubectl get and describe show what holds these objects"));
+        }
     }
+}
+
+/// Returns the result as data.
+fn document(
+    options: &Options,
+    name: &str,
+    removal: &Removal,
+    operands: &[Operands],
+    deleted: &[ObjectRef],
+    left: &[String],
+) -> Value {
+    let kept = removal.crds.iter().filter_map(|crd| {
+        let of = operands.iter().find(|operands| operands.crd == crd.name);
+        let objects = of.filter(|operands| operands.unread.is_none()).map(|operands| operands.kept);
+        Some(json!({ "name": crd.name, "reason": crd.kept.as_ref()?, "objects": objects }))
+    });
+    let is_repaired = |crd: &&OwnedCrd| crd.loses_conversion && crd.kept.is_some();
+    let repaired = removal.crds.iter().filter(is_repaired).map(|crd| crd.name.as_str());
+    json!({
+        "apiVersion": API_VERSION, "kind": "OperatorRemoval",
+        "namespace": removal.namespace, "name": name, "package": removal.package,
+        "dryRun": options.dry_run != DryRun::None,
+        "deleted": deleted.iter().map(reference).collect::<Vec<_>>(),
+        "retainedDefinitions": kept.collect::<Vec<_>>(),
+        "retainedPermissions": removal.permissions.iter().filter_map(|permission| {
+            let Permission { kind, name, kept, .. } = permission;
+            Some(json!({ "kind": kind, "name": name, "reason": kept.as_ref()? }))
+        }).collect::<Vec<_>>(),
+        "conversionsSetToNone": repaired.collect::<Vec<_>>(),
+        "dependents": removal.dependents, "dependencies": removal.dependencies,
+        "backup": options.backup.as_ref().map(|folder| folder.display().to_string()),
+        "left": left,
+    })
+}
+
+/// Returns a reference to an object, for documents.
+pub(super) fn reference(target: &ObjectRef) -> Value {
+    let mut reference = json!({ "apiVersion": target.gvk.api_version(), "kind": target.gvk.kind, "name": target.name });
+    if !target.namespace.is_empty() {
+        reference["namespace"] = target.namespace.as_str().into();
+    }
+    reference
 }
 
 /// Returns the namespaces that the operator watches.

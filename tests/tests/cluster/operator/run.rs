@@ -115,8 +115,23 @@ fn a_bundle_is_run_upgraded_and_cleaned_up() {
     script.succeed("cleanup samovar -n shop --delete-crds --dry-run");
     assert_eq!(script.created(), after);
     assert!(script.fail("cleanup samovar -n shop --delete-crds").contains("pass --yes"));
-    let out = script.succeed("cleanup samovar -n shop --delete-crds --yes");
-    assert!(out.ends_with("catalogsource/samovar-run cleaned up\n"), "{out}");
+    let planned = script.succeed("cleanup samovar -n shop --delete-crds --dry-run -o json");
+    let planned: Value = serde_json::from_str(&planned).unwrap();
+    assert_eq!(
+        (&planned["catalogs"][0]["result"], &planned["dryRun"]),
+        (&json!("Planned"), &json!(true)),
+        "{planned:#}"
+    );
+    let out = script.succeed("cleanup samovar -n shop --delete-crds --yes -o json");
+    let done: Value = serde_json::from_str(&out).unwrap();
+    let one = &done["catalogs"][0];
+    assert_eq!((&one["result"], &one["catalog"]), (&json!("CleanedUp"), &json!("samovar-run")), "{done:#}");
+    let kinds = |of: &Value| list(of, &["deleted"]).iter().map(kind).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(kinds(one), ["ConfigMap", "CatalogSource"], "{done:#}");
+    let removed = kinds(&one["removals"][0]);
+    for kind in ["Subscription", "ClusterServiceVersion", "CustomResourceDefinition", "OperatorGroup"] {
+        assert!(removed.iter().any(|one| one == kind), "{done:#}");
+    }
     script.is_clean("kettles.tea.example.com");
     script.kubectl(&["get", "configmap", "mine", "-n", "shop"]);
     assert_eq!(script.succeed("cleanup --all -n shop --yes"), "");

@@ -41,8 +41,9 @@ use self::catalogs::{
 };
 use self::groups::{OperatorGroupIntersections, OperatorGroupLint};
 use self::operators::{
-    ClusterCheckup, InstallPlanEvent, InstallPlanExplanation, InstallPlanList, OLMStatus, OperatorDiagnosis,
-    OperatorList, OperatorRemoval, OperatorRollback, OperatorUpgrade, OperatorWait, OutdatedOperators, Version,
+    ClusterCheckup, InstallPlanEvent, InstallPlanExplanation, InstallPlanList, OLMStatus, OperatorCleanup,
+    OperatorDiagnosis, OperatorList, OperatorRemoval, OperatorRollback, OperatorUpgrade, OperatorWait,
+    OutdatedOperators, Version,
 };
 use super::pages;
 
@@ -65,7 +66,7 @@ pub(crate) fn schemas() -> Vec<(String, Value)> {
     }
     of! {
         AuditEvent, BundleAccount, BundleImage, BundleValidation, CatalogAddition, CatalogDiff, CatalogValidation, ClusterCheckup, ImageList, InstallPlanEvent, InstallPlanExplanation, InstallPlanList,
-        OLMStatus, OperatorDiagnosis, OperatorGroupIntersections, OperatorGroupLint, OperatorList, OperatorRemoval, OperatorRollback, OperatorUpgrade, OperatorWait, OutdatedOperators, Package, PackageList, Resolution, UpdateGraph, UpdatePath, Version,
+        OLMStatus, OperatorCleanup, OperatorDiagnosis, OperatorGroupIntersections, OperatorGroupLint, OperatorList, OperatorRemoval, OperatorRollback, OperatorUpgrade, OperatorWait, OutdatedOperators, Package, PackageList, Resolution, UpdateGraph, UpdatePath, Version,
     }
 }
 

@@ -399,6 +399,32 @@ forms! {
         /// How a user can resolve it.
         hints: Option<Vec<String>>,
     }
+    /// The removal of what operator run has created: operator cleanup.
+    OperatorCleanup {
+        /// Namespace of the operators.
+        namespace: String,
+        /// Whether nothing was changed.
+        dry_run: bool,
+        /// What was created, by CatalogSource.
+        catalogs: Vec<CatalogCleanup>,
+    }
+    /// The removal of what was created for one bundle.
+    CatalogCleanup {
+        /// Name of the CatalogSource.
+        catalog: String,
+        /// The package of the bundle; empty if it is unknown.
+        package: String,
+        /// The removals of its operators.
+        removals: Vec<OperatorRemoval>,
+        /// The other objects that the command deleted or, with --dry-run, would delete.
+        deleted: Vec<Reference>,
+        /// One of CleanedUp, Planned (a dry run), Declined, Incomplete (something is left, and so is the catalog) and Failed.
+        result: String,
+        /// Why it failed, as a sentence.
+        message: Option<String>,
+        /// How a user can resolve it.
+        hints: Option<Vec<String>>,
+    }
     /// The removal of an operator: operator uninstall.
     OperatorRemoval {
         /// Namespace of the operator.
