@@ -1,7 +1,8 @@
 //! The plugins as processes, as users run them.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
@@ -19,6 +20,23 @@ pub fn binary(plugin: &str) -> Result<PathBuf> {
     let built = BINARIES.get_or_init(|| build().map_err(|error| format!("{error:#}")));
     let built = built.as_ref().map_err(|error| anyhow::Error::msg(error.clone()))?;
     built.get(plugin).cloned().with_context(|| format!("cargo does not build {plugin}"))
+}
+
+/// Returns what is on a terminal on which the prompts of a plugin are answered; `None` if this machine has no program `script`.
+///
+/// # Errors
+/// The plugin cannot be built or started.
+pub fn answered(plugin: &str, arguments: &str, kubeconfig: &Path, answers: &str) -> Result<Option<String>> {
+    let line = format!("{} {arguments}", binary(plugin)?.display());
+    let mut command = Command::new("timeout");
+    command.args(["--foreground", "180", "script", "-qec", &line, "/dev/null"]).current_dir(repository());
+    command.env("KUBECONFIG", kubeconfig).env("NO_COLOR", "1");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().context("cannot start timeout")?;
+    child.stdin.take().context("no stdin")?.write_all(answers.as_bytes())?;
+    let output = child.wait_with_output()?;
+    // 127: there is no program script.
+    Ok((output.status.code() != Some(127)).then(|| String::from_utf8_lossy(&output.stdout).replace('\r', "")))
 }
 
 fn build() -> Result<BTreeMap<String, PathBuf>> {

@@ -1,8 +1,6 @@
 //! Approval of an explained plan, on a simulated cluster whose API server may fail.
 
-use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use olm_core::api::object::{self, ObjectRef};
@@ -16,6 +14,7 @@ use olm_shell::installplan::explain::{self, Form, Request};
 use olm_shell::installplan::list;
 use olm_shell::installplan::policy::Terms;
 use olm_tests::faulty_api::{Call, Fault, FaultyApi};
+use olm_tests::plugin;
 use olm_tests::scenario::checked_in;
 use olm_tests::sim_api::SimApi;
 use olm_tests::skip;
@@ -71,17 +70,8 @@ fn is_approved(simulation: &Simulation, plan: &ObjectRef) -> bool {
 
 /// Returns what is on a terminal on which `approve` of the plan is answered.
 fn answered(api: &SimApi, plan: &ObjectRef, answers: &str) -> Option<String> {
-    let binary = olm_tests::plugin::binary("kubectl-olm-install_plan").unwrap();
-    let line = format!("{} approve {} -n garden", binary.display(), plan.name);
-    let mut command = Command::new("timeout");
-    command.args(["--foreground", "60", "script", "-qec", &line, "/dev/null"]);
-    command.env("KUBECONFIG", api.kubeconfig()).env("NO_COLOR", "1");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().ok()?;
-    child.stdin.take().unwrap().write_all(answers.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    // 127: there is no program script.
-    (output.status.code() != Some(127)).then(|| String::from_utf8_lossy(&output.stdout).replace('\r', ""))
+    let line = format!("approve {} -n garden", plan.name);
+    plugin::answered("kubectl-olm-install_plan", &line, &api.kubeconfig(), answers).unwrap()
 }
 
 #[test]

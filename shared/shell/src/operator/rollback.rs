@@ -41,13 +41,13 @@ use crate::blocking::block_on;
 use crate::cli::flags::{ClusterFlags, DryRun};
 use crate::cli::name::bare;
 use crate::cli::output::{API_VERSION, Output};
-use crate::cli::prompt::confirm;
+use crate::cli::prompt::{confirm, confirm_with};
 use crate::cli::source::read_catalogs;
 use crate::cli::table::Table;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::Api;
 use crate::image;
-use crate::installplan::explain::{self, overview};
+use crate::installplan::explain::{self, differences, overview};
 use crate::installplan::policy::{Refusal, Terms};
 use crate::observe::ClusterState;
 use crate::operatorgroup::operator::content;
@@ -103,7 +103,15 @@ async fn roll_back(options: &Options, printer: &mut Printer) -> Result<Outcome, 
         if options.dry_run != DryRun::None {
             return result.print("Planned", printer);
         }
-        if !confirm(printer, &format!("Install {} in namespace {namespace}?", begun.to), options.yes)? {
+        read_catalogs(&mut state, &namespace, &options.images, printer).await;
+        let explanation = if options.yes {
+            None
+        } else {
+            // The version may be installed already; other failures are reported when the rollback continues.
+            explained(options, &mut state, &begun, printer).await.ok()
+        };
+        let question = format!("Install {} in namespace {namespace}?", begun.to);
+        if !agreed(printer, &question, options.yes, explanation.as_ref())? {
             return result.decline("Nothing was changed", printer);
         }
         return Box::pin(finish(options, &begun, result, printer)).await;
@@ -169,7 +177,8 @@ async fn roll_back(options: &Options, printer: &mut Printer) -> Result<Outcome, 
         return result.print("Planned", printer);
     }
     controllers::warn_if_none(&api, printer).await;
-    if !confirm(printer, &format!("Roll back {name} from {from} to {}?", begun.to), options.yes)? {
+    let question = format!("Roll back {name} from {from} to {}?", begun.to);
+    if !agreed(printer, &question, options.yes, Some(&explanation))? {
         return result.decline("Nothing was changed", printer);
     }
     if let Some(folder) = &options.backup {
@@ -178,6 +187,19 @@ async fn roll_back(options: &Options, printer: &mut Printer) -> Result<Outcome, 
     }
     store(&api, &begun).await?;
     Box::pin(finish(options, &begun, result, printer)).await
+}
+
+/// Prompts with a question, to which `d` prints the differences.
+fn agreed(
+    printer: &mut Printer,
+    question: &str,
+    yes: bool,
+    explanation: Option<&Explanation>,
+) -> Result<bool, CliError> {
+    match explanation {
+        Some(explanation) => confirm_with(printer, question, yes, |paint| differences(explanation, paint)),
+        None => confirm(printer, question, yes),
+    }
 }
 
 fn not_possible(why: NotPossible, name: &str, namespace: &str) -> CliError {

@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 
 use olm_tests::control_plane::ControlPlane;
 use olm_tests::data::repository;
-use olm_tests::plugin::binary;
+use olm_tests::plugin::{answered, binary};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -94,6 +94,11 @@ impl Script {
         let output = self.plugin("kubectl-olm-operator").args(line.split(' ')).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+    }
+
+    /// Runs it on a terminal on which its prompts are answered. Returns what is on the terminal; nothing without the program `script`.
+    fn answers(&self, line: &str, answers: &str) -> Option<String> {
+        answered("kubectl-olm-operator", line, self.plane.kubeconfig(), answers).unwrap()
     }
 
     /// Runs it successfully. Returns stdout.

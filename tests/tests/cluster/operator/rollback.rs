@@ -149,12 +149,21 @@ fn an_upgrade_is_undone_or_refused() {
     assert!(planned["notUndone"].as_array().unwrap().len() > 1, "{planned:#}");
     assert_eq!(installed(&script), "tea-house.v1.1.0");
     assert!(script.fail(&rollback).contains("pass --yes"));
+    if let Some(shown) = script.answers(&rollback, "d\nn\n") {
+        assert!(shown.contains("Roll back tea-house from tea-house.v1.1.0 to tea-house.v1.0.0? [y/N/d]"), "{shown}");
+        assert!(shown.contains("create ClusterServiceVersion shop/tea-house.v1.0.0"), "{shown}");
+        assert!(shown.contains("Total: ") && shown.contains("Nothing was changed"), "{shown}");
+    }
 
     // The session is lost after the new version was deleted.
     let backup = script.folder.path().join("backup");
     let mut lost = script.starts(&format!("{rollback} --yes --backup {}", backup.display()));
     lost.says("deleted ClusterServiceVersion shop/tea-house.v1.1.0");
     lost.kill();
+    if let Some(shown) = script.answers(&rollback, "d\nn\n") {
+        assert!(shown.contains("Install tea-house.v1.0.0 in namespace shop? [y/N/d]"), "{shown}");
+        assert!(shown.contains("create ClusterServiceVersion shop/tea-house.v1.0.0"), "{shown}");
+    }
     let (code, out, err) = script.operator(&format!("{rollback} --yes"));
     assert_eq!((code, out.as_str()), (0, "operator/tea-house rolled back to tea-house.v1.0.0\n"), "{err}");
     assert!(err.contains("Continue the rollback from tea-house.v1.1.0 to tea-house.v1.0.0"), "{err}");

@@ -83,6 +83,12 @@ fn a_bundle_is_run_upgraded_and_cleaned_up() {
     let none = script.fail(&format!("run {first} -n shop --upgrade --yes"));
     assert!(none.contains("samovar is not installed in namespace shop"), "{none}");
 
+    if let Some(shown) = script.answers(&run, "d\nn\n") {
+        assert!(shown.contains("Install samovar.v2.3.0 in namespace shop? [y/N/d]"), "{shown}");
+        assert!(shown.contains("create ClusterServiceVersion shop/samovar.v2.3.0"), "{shown}");
+        assert!(shown.contains("Nothing was installed") && !script.exists("namespace", "shop"), "{shown}");
+    }
+
     let out = script.succeed(&format!("{run} --yes"));
     assert!(out.contains("catalogsource.operators.coreos.com/samovar-run created\n"), "{out}");
     assert!(out.ends_with("operator/samovar installed: samovar.v2.3.0\n"), "{out}");
@@ -102,6 +108,10 @@ fn a_bundle_is_run_upgraded_and_cleaned_up() {
     let upgrade = format!("run {second} -n shop --upgrade --timeout {TIMEOUT}");
     script.succeed(&format!("{upgrade} --dry-run=client"));
     assert_eq!(script.created(), before, "a dry run publishes nothing");
+    if let Some(shown) = script.answers(&upgrade, "d\nn\n") {
+        assert!(shown.contains("Upgrade samovar to 2.4.0? [y/N/d]") && shown.contains("Total: "), "{shown}");
+        assert_eq!(script.created(), before, "{shown}");
+    }
     let out = script.succeed(&format!("{upgrade} --yes"));
     assert!(out.ends_with("operator/samovar upgraded to 2.4.0\n"), "{out}");
     let after = script.created();
