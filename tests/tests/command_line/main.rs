@@ -6,6 +6,7 @@ mod completion;
 mod documented;
 mod lists;
 mod refusals;
+mod registry_pod;
 mod silence;
 
 use std::fs;
