@@ -351,3 +351,25 @@ fn tenants_neither_prevent_a_transfer_nor_get_their_objects_changed() {
     let (answer, _, talk) = cluster.works(None);
     assert_eq!(answer, Ok(Outcome::Done), "{talk}");
 }
+
+#[test]
+fn transfers_at_the_same_time_lose_nothing() {
+    if skipped() {
+        return;
+    }
+    let cluster = Cluster::start();
+    cluster.has_upstream_olm();
+    for round in 0..3 {
+        // The take-over finds upstream OLM stopped, or stops it; the hand-back finds it running or starts it.
+        let results = std::thread::scope(|scope| {
+            let overs = [0, 1].map(|_| scope.spawn(|| cluster.takes_over(|options| options.allow_changes = true)));
+            let backs = [0, 1].map(|_| scope.spawn(|| cluster.hands_back(|options| options.allow_changes = true)));
+            [overs, backs].map(|threads| threads.map(|thread| thread.join().unwrap()))
+        });
+        let text = format!("round {round}: {results:#?}");
+        let (answer, _, talk) = cluster.hands_back(|_| {});
+        assert_eq!(answer, Ok(Outcome::Done), "{text}\n{talk}");
+        assert_eq!(cluster.upstream(), [runs(2), runs(1)], "{text}");
+        assert!(!cluster.has("deployment"), "{text}");
+    }
+}

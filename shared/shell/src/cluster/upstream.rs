@@ -11,7 +11,7 @@ use olm_core::health::workload::{may_run, pod_selector};
 use serde_json::Value;
 
 use super::api::{Api, ListQuery, Resource, WatchEvent};
-use super::installed::upstream_controllers;
+use super::installed::{get, upstream_controllers};
 use super::request_error::RequestError;
 
 /// The status code of a watch that starts at a resourceVersion that is too old.
@@ -26,20 +26,31 @@ pub(crate) async fn running(api: &Api) -> Result<Vec<Value>, RequestError> {
 
 /// Scales a Deployment to zero, and records its number of replicas. Returns false if it is stopped already.
 pub(crate) async fn stop(api: &Api, deployment: &Value) -> Result<bool, RequestError> {
-    patch(api, deployment, transfer::stop(deployment)).await
+    patch(api, deployment, transfer::stop).await
 }
 
 /// Scales a Deployment to the recorded number of replicas. Returns false if it is not stopped.
 pub(crate) async fn start(api: &Api, deployment: &Value) -> Result<bool, RequestError> {
-    patch(api, deployment, transfer::start(deployment)).await
+    patch(api, deployment, transfer::start).await
 }
 
-async fn patch(api: &Api, deployment: &Value, patch: Option<Value>) -> Result<bool, RequestError> {
-    let Some(patch) = patch else { return Ok(false) };
+/// Patches a Deployment as it was read. If it has changed since, the patch is computed again: otherwise a number of replicas that another
+/// client has set or recorded meanwhile would be lost.
+async fn patch(api: &Api, deployment: &Value, patch: impl Fn(&Value) -> Option<Value>) -> Result<bool, RequestError> {
     let target = ObjectRef::from_object(deployment);
-    match api.merge(&target, &patch).await {
-        Ok(_) => Ok(true),
-        Err(refusal) => Err(RequestError::new("patch", "deployments.apps", &target.namespace, refusal)),
+    let mut known = deployment.clone();
+    loop {
+        let Some(mut patch) = patch(&known) else { return Ok(false) };
+        object::map_mut(&mut patch, &["metadata"])
+            .insert("resourceVersion".to_owned(), object::resource_version(&known).into());
+        match api.merge(&target, &patch).await {
+            Ok(_) => return Ok(true),
+            Err(refusal) if refusal.is_conflict() => match get(api, &target).await? {
+                Some(now) => known = now,
+                None => return Ok(false),
+            },
+            Err(refusal) => return Err(RequestError::new("patch", "deployments.apps", &target.namespace, refusal)),
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use olm_core::distribution::{CONTROLLERS, Distribution, RELEASE, Release, transf
 use serde_json::Value;
 
 use super::install::qualified;
-use super::transfer::{held, remove};
+use super::transfer::{acquire, held, remove};
 use super::wait::{self, End, Waiting};
 use crate::blocking::block_on;
 use crate::cli::connect::connect;
@@ -24,8 +24,7 @@ use crate::cli::table::age;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer, signal};
 use crate::cluster::api::Api;
 use crate::cluster::installed::{held_leases, installed, list, upstream_controllers};
-use crate::cluster::lease::{Denied, Lease};
-use crate::cluster::request_error::RequestError;
+use crate::cluster::lease::Lease;
 use crate::cluster::upstream;
 use crate::run::{self, Mode, preflight};
 
@@ -170,31 +169,7 @@ impl Change {
         let (deployments, access): (Vec<ObjectRef>, Vec<ObjectRef>) =
             self.added.iter().cloned().partition(|target| target.gvk.kind == kinds::DEPLOYMENT.kind);
         remove(api, &deployments, printer).await?;
-        match lease.claim_abandoned().await {
-            Ok(()) => {}
-            Err(Denied::Held(_)) => {
-                let holder = held_leases(api).await?;
-                return Err(holder.first().map_or_else(
-                    || {
-                        CliError::new(ErrorKind::Api, "another process has just acquired and released the Lease")
-                            .hint("run the command again")
-                    },
-                    held,
-                ));
-            }
-            // Without the namespace of the Lease no process can hold it.
-            Err(Denied::Refused(refusal)) if refusal.is_not_found() => {}
-            Err(Denied::Refused(refusal)) => {
-                let error = RequestError::new(
-                    "update",
-                    "leases.coordination.k8s.io",
-                    crate::cluster::lease::NAMESPACE,
-                    refusal,
-                );
-                return Err(CliError::from(error)
-                    .while_doing("cannot acquire the Lease, which ensures that no other process writes"));
-            }
-        }
+        acquire(api, lease).await?;
         for deployment in &self.stopped {
             if upstream::start(api, deployment).await? {
                 printer.line(format_args!("{} scaled up", qualified(deployment)))?;

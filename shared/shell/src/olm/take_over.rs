@@ -7,6 +7,7 @@
 //! ```
 //! CRDs, operators and catalogs remain as they are. The command can be repeated, for example with another image.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use olm_core::api::kinds;
@@ -17,7 +18,7 @@ use serde_json::Value;
 
 use super::install::{apply, qualified};
 use super::release::ControllerImageFlags;
-use super::transfer::{self, held};
+use super::transfer::{self, acquire, held};
 use super::wait::{self, End, Waiting};
 use crate::blocking::block_on;
 use crate::cli::connect::connect;
@@ -27,6 +28,7 @@ use crate::cli::table::age;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer, signal};
 use crate::cluster::api::Api;
 use crate::cluster::installed::{get, held_leases, installed};
+use crate::cluster::lease::Lease;
 use crate::cluster::upstream;
 use crate::run::{self, Mode, preflight};
 
@@ -127,10 +129,15 @@ impl Change {
         Ok(change)
     }
 
+    /// Returns whether the Deployment of the controllers does not exist yet.
+    fn is_new(&self) -> bool {
+        let is_missing = |object: &Value| self.missing.contains(&ObjectRef::from_object(object));
+        self.release.stage(Stage::Workloads).any(is_missing)
+    }
+
     /// Returns an error if a process outside of the cluster holds the Lease: the controllers would wait for it.
     async fn require_free_lease(&self, api: &Api) -> Result<(), CliError> {
-        let is_new = |object: &&Value| self.missing.contains(&ObjectRef::from_object(object));
-        if self.release.stage(Stage::Workloads).find(is_new).is_none() {
+        if !self.is_new() {
             return Ok(());
         }
         match held_leases(api).await?.first() {
@@ -159,12 +166,26 @@ impl Change {
     /// Takes over. If the controllers do not become ready, upstream OLM is started again.
     async fn execute(&self, options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
         let api = connect(&options.cluster).await?.api;
+        let mut lease = Lease::new(api.clone()).await;
+        self.hold(&api, &mut lease).await?;
+        let ended = self.execute_alone(options, &api, &mut lease, printer).await;
+        lease.release().await;
+        ended
+    }
+
+    async fn execute_alone(
+        &self,
+        options: &Options,
+        api: &Api,
+        lease: &mut Lease,
+        printer: &mut Printer,
+    ) -> Result<Outcome, CliError> {
         let mut waiting = Waiting::default();
         let limit = if options.timeout.is_zero() { Duration::MAX } else { options.timeout };
         let ended = tokio::select! {
-            ended = tokio::time::timeout(limit, self.transfer(&api, &mut waiting, printer)) => ended.ok(),
+            ended = tokio::time::timeout(limit, self.transfer(api, lease, &mut waiting, printer)) => ended.ok(),
             _ = signal::received() => {
-                self.restore(&api, printer).await?;
+                self.restore(api, printer).await?;
                 return Ok(Outcome::Interrupted);
             }
         };
@@ -178,7 +199,7 @@ impl Change {
             }
             Some(Ok(End::Failed(causes))) => causes,
             Some(Err(error)) => {
-                self.restore(&api, printer).await?;
+                self.restore(api, printer).await?;
                 return Err(error);
             }
             None => waiting.lines().chain([format!("not ready after {}", age(options.timeout))]).collect(),
@@ -186,7 +207,7 @@ impl Change {
         for cause in &causes {
             printer.reason(cause);
         }
-        self.restore(&api, printer).await?;
+        self.restore(api, printer).await?;
         let message = "the controllers of kubectl-olm are not ready";
         let error = CliError::new(ErrorKind::Api, message).hint("correct the cause, and run the command again");
         printer.error(&if self.running.is_empty() {
@@ -197,10 +218,51 @@ impl Change {
         Ok(Outcome::Negative)
     }
 
-    async fn transfer(&self, api: &Api, waiting: &mut Waiting, printer: &mut Printer) -> Result<End, CliError> {
+    async fn transfer(
+        &self,
+        api: &Api,
+        lease: &mut Lease,
+        waiting: &mut Waiting,
+        printer: &mut Printer,
+    ) -> Result<End, CliError> {
         for object in self.release.objects.iter().filter(|object| stage(object) < Stage::Workloads) {
             self.apply(api, object, printer).await?;
         }
+        if self.is_new() {
+            tokio::select! {
+                stopped = self.stop(api, printer) => stopped?,
+                never = lease.keep() => match never {},
+            }
+            lease.release().await;
+        } else {
+            self.stop(api, printer).await?;
+        }
+        for object in self.release.stage(Stage::Workloads) {
+            self.apply(api, object, printer).await?;
+        }
+        printer.flush()?;
+        wait::healthy(api, &self.release, waiting, printer).await
+    }
+
+    /// Acquires the Lease, so that no other process starts or stops controllers meanwhile, unless the controllers already run in the
+    /// cluster and hold it. Then checks again that upstream OLM is in the state that was read.
+    async fn hold(&self, api: &Api, lease: &mut Lease) -> Result<(), CliError> {
+        if !self.is_new() {
+            return Ok(());
+        }
+        acquire(api, lease).await?;
+        let known: BTreeSet<&str> = self.running.iter().map(object::uid).collect();
+        let running = upstream::running(api).await?;
+        if running.iter().map(object::uid).all(|uid| known.contains(uid)) {
+            return Ok(());
+        }
+        lease.release().await;
+        Err(CliError::new(ErrorKind::Api, "upstream OLM has been started by another client meanwhile")
+            .hint("run the command again"))
+    }
+
+    /// Stops upstream OLM, and waits until its pods have ended.
+    async fn stop(&self, api: &Api, printer: &mut Printer) -> Result<(), CliError> {
         for deployment in &self.running {
             if upstream::stop(api, deployment).await? {
                 printer.line(format_args!("{} scaled to zero", qualified(deployment)))?;
@@ -214,11 +276,7 @@ impl Change {
             })
             .await?;
         }
-        for object in self.release.stage(Stage::Workloads) {
-            self.apply(api, object, printer).await?;
-        }
-        printer.flush()?;
-        wait::healthy(api, &self.release, waiting, printer).await
+        Ok(())
     }
 
     async fn apply(&self, api: &Api, object: &Value, printer: &mut Printer) -> Result<(), CliError> {

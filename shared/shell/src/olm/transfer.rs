@@ -1,4 +1,4 @@
-//! What `take-over` and `hand-back` share: the Lease of another process, and the removal of the controllers.
+//! What `take-over` and `hand-back` share: the Lease, and the removal of the controllers.
 
 use kube::api::DeleteParams;
 use olm_core::api::kinds::{self, Kind};
@@ -7,7 +7,8 @@ use olm_core::api::object::ObjectRef;
 use super::install::qualified;
 use crate::cli::{CliError, ErrorKind, Printer};
 use crate::cluster::api::Api;
-use crate::cluster::installed::{HeldLease, get};
+use crate::cluster::installed::{HeldLease, get, held_leases};
+use crate::cluster::lease::{self, Denied, Lease};
 use crate::cluster::request_error::RequestError;
 use crate::cluster::upstream;
 
@@ -16,6 +17,27 @@ pub(super) fn held(lease: &HeldLease) -> CliError {
     let HeldLease { namespace, name, holder_identity, .. } = lease;
     CliError::new(ErrorKind::Api, format!("another process writes to this cluster: {holder_identity} holds the Lease {namespace}/{name}"))
         .hint("stop it: kubectl olm run releases the Lease when it ends; if it was killed, remove the Lease: kubectl delete lease -n olm kubectl-olm-run")
+}
+
+/// Acquires the Lease: no other process may write, or transfer the cluster.
+pub(super) async fn acquire(api: &Api, lease: &mut Lease) -> Result<(), CliError> {
+    match lease.claim_abandoned().await {
+        Ok(()) => Ok(()),
+        Err(Denied::Held(_)) => Err(held_leases(api).await?.first().map_or_else(
+            || {
+                CliError::new(ErrorKind::Api, "another process has just acquired and released the Lease")
+                    .hint("run the command again")
+            },
+            held,
+        )),
+        // Without the namespace of the Lease no process can hold it.
+        Err(Denied::Refused(refusal)) if refusal.is_not_found() => Ok(()),
+        Err(Denied::Refused(refusal)) => {
+            let error = RequestError::new("update", "leases.coordination.k8s.io", lease::NAMESPACE, refusal);
+            Err(CliError::from(error)
+                .while_doing("cannot acquire the Lease, which ensures that no other process writes"))
+        }
+    }
 }
 
 /// Deletes objects, Deployments first, and waits until the pods of Deployments have ended.
