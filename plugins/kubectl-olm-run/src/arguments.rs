@@ -20,7 +20,7 @@ use olm_shell::run::{
 ///
 /// Exit codes: 0 success, 1 something is blocked (with reasons), 2 error.
 #[derive(Debug, Parser)]
-#[command(name = "kubectl-olm-run", version, before_help = EXAMPLES, group = ArgGroup::new("mode"), group = ArgGroup::new("ends").args(["once", "release_finalizers"]).multiple(true), group = ArgGroup::new("documents").args(["simulate", "audit"]))]
+#[command(name = "kubectl-olm-run", version, before_help = EXAMPLES, group = ArgGroup::new("mode"), group = ArgGroup::new("ends").args(["once", "release_finalizers"]).multiple(true), group = ArgGroup::new("documents").args(["simulate", "audit"]), group = ArgGroup::new("prompts").args(["release_finalizers", "take_over"]), group = ArgGroup::new("changes").args(["install_crds", "take_over"]))]
 #[command(mut_arg("local_credentials", |arg| arg.conflicts_with_all(["simulate", "install_crds"])))]
 pub struct Arguments {
     /// Simulate: work on the objects in these YAML files and directories instead of a cluster, and print a timeline of
@@ -30,7 +30,8 @@ pub struct Arguments {
     /// Print what would be done on the cluster; change nothing
     #[arg(long, group = "mode")]
     audit: bool,
-    /// Install or update the CRDs of OLM's resources, create namespace olm for the Lease, and exit
+    /// Install or update the CRDs of OLM's resources, create namespace olm for the Lease, and exit. Existing CRDs of an
+    /// upstream OLM on the cluster are not changed
     #[arg(long, group = "mode", conflicts_with_all = ["catalog", "feature_gates"])]
     install_crds: bool,
 
@@ -41,8 +42,8 @@ pub struct Arguments {
     /// With --release-finalizers: print what would be done; change nothing
     #[arg(long, requires = "release_finalizers", conflicts_with = "once")]
     dry_run: bool,
-    /// With --release-finalizers: do not prompt for confirmation
-    #[arg(short, long, requires = "release_finalizers", conflicts_with = "once")]
+    /// With --release-finalizers or --take-over: do not prompt for confirmation
+    #[arg(short, long, requires = "prompts")]
     yes: bool,
 
     /// Exit when nothing is left to do, with exit code 0, or 1 if something is blocked
@@ -92,8 +93,9 @@ pub struct Arguments {
     /// hand-back starts it again [default: refuse to run beside it]
     #[arg(long, conflicts_with = "mode")]
     take_over: bool,
-    /// With --take-over: take over even if the controllers would change objects at once
-    #[arg(long, requires = "take_over")]
+    /// With --take-over: take over even if the controllers would change objects at once, after a prompt. With
+    /// --install-crds: also update the CRDs of an upstream OLM
+    #[arg(long, requires = "changes")]
     allow_changes: bool,
     /// Do not acquire the Lease in namespace olm, which prevents two instances from writing at the same time
     #[arg(long, conflicts_with = "mode")]
@@ -171,7 +173,7 @@ impl From<Arguments> for Options {
         };
         let timeout = arguments.timeout.filter(|timeout| !timeout.is_zero());
         let mode = if arguments.install_crds {
-            Mode::InstallCrds
+            Mode::InstallCrds { allow_changes: arguments.allow_changes }
         } else if let Some(namespaces) = arguments.release_finalizers {
             Mode::ReleaseFinalizers(Release { namespaces, dry_run: arguments.dry_run, yes: arguments.yes, timeout })
         } else if arguments.audit {
@@ -180,7 +182,9 @@ impl From<Arguments> for Options {
             Mode::Live {
                 once: arguments.once,
                 timeout,
-                take_over: arguments.take_over.then_some(TakeOver { allow_changes: arguments.allow_changes }),
+                take_over: arguments
+                    .take_over
+                    .then_some(TakeOver { allow_changes: arguments.allow_changes, yes: arguments.yes }),
                 lease: !arguments.no_lease,
                 metrics: arguments.metrics_address,
                 health: arguments.health_address,
@@ -233,7 +237,7 @@ mod tests {
             ("--audit", Mode::Audit { once, timeout }),
             ("--audit --once", Mode::Audit { once: true, timeout }),
             ("--audit --once --timeout 90s", Mode::Audit { once: true, timeout: Some(Duration::from_secs(90)) }),
-            ("--install-crds --context tea", Mode::InstallCrds),
+            ("--install-crds --context tea", Mode::InstallCrds { allow_changes: false }),
             ("--release-finalizers", Mode::ReleaseFinalizers(Release::default())),
             (
                 "--release-finalizers a,b --dry-run",
@@ -295,6 +299,19 @@ mod tests {
         ] {
             assert_eq!(options(line).unwrap_err().exit_code(), 2, "{line}");
         }
+    }
+
+    #[test]
+    fn changes_are_allowed_where_they_are_refused_otherwise() {
+        let take_over = |line: &str| match options(line).unwrap().mode {
+            Mode::Live { take_over, .. } => take_over,
+            _ => None,
+        };
+        assert_eq!(take_over("--take-over"), Some(TakeOver::default()));
+        let both = TakeOver { allow_changes: true, yes: true };
+        assert_eq!(take_over("--once --take-over --allow-changes --yes"), Some(both));
+        let line = "--install-crds --allow-changes";
+        assert_eq!(options(line).unwrap().mode, Mode::InstallCrds { allow_changes: true });
     }
 
     #[test]

@@ -45,6 +45,12 @@ impl Cluster {
         run_captured(|printer| hand_back::run(&options, printer))
     }
 
+    /// Installs the CRDs.
+    fn installs_crds(&self, allow_changes: bool) -> CommandResult {
+        let options = run::Options::new(run::Mode::InstallCrds { allow_changes }, self.flags(), "olm");
+        run_captured(|printer| run::run(&options, printer))
+    }
+
     /// Runs the controllers until nothing is left to do.
     fn works(&self, take_over: Option<TakeOver>) -> CommandResult {
         let mode = run::Mode::Live {
@@ -222,8 +228,24 @@ fn a_take_over_needs_agreement_a_free_lease_and_controllers_that_start() {
     refused(cluster.works(Some(TakeOver::default())), "take over");
     assert_eq!(cluster.upstream(), [runs(2), runs(1)]);
 
+    // Accepted changes are printed, and confirmed.
+    let question = "upstream OLM v0.1.0 in namespace olm, and ";
+    for (answer, out, talk) in [
+        cluster.works(Some(TakeOver { allow_changes: true, yes: false })),
+        cluster.takes_over(|options| (options.allow_changes, options.yes) = (true, false)),
+    ] {
+        let error = answer.unwrap_err();
+        assert!(error.message.starts_with(&format!("Stop {question}")), "{error}");
+        assert!(
+            error.message.contains(", which changes objects at once (2 writes)? Confirmation is required"),
+            "{error}"
+        );
+        assert!(talk.contains("would update ClusterServiceVersion/olm/rose.v1  (for ") && out.is_empty(), "{talk}");
+    }
+    assert_eq!(cluster.upstream(), [runs(2), runs(1)]);
+
     // On this machine: the changes are accepted, and made.
-    let (answer, _, talk) = cluster.works(Some(TakeOver { allow_changes: true }));
+    let (answer, _, talk) = cluster.works(Some(TakeOver { allow_changes: true, yes: true }));
     assert_eq!(answer, Ok(Outcome::Done), "{talk}");
     assert_eq!(cluster.upstream(), [stopped(2), stopped(1)]);
     assert_eq!(cluster.kubectl(&["get", "csv", "rose.v1", "-n", "olm", "-o", "jsonpath={.status.phase}"]), "Succeeded");
@@ -350,6 +372,70 @@ fn tenants_neither_prevent_a_transfer_nor_get_their_objects_changed() {
     cluster.kubectl(&["scale", "deployment", "--all", "-n", "aaa", "--replicas=1"]);
     let (answer, _, talk) = cluster.works(None);
     assert_eq!(answer, Ok(Outcome::Done), "{talk}");
+}
+
+#[test]
+fn what_upstream_olm_has_is_not_changed_by_a_catalog_that_is_away_nor_by_crds() {
+    if skipped() {
+        return;
+    }
+    let cluster = Cluster::start();
+    cluster.has_upstream_olm();
+    // A Subscription to a catalog that cannot be read here, in the state in which upstream OLM leaves both.
+    cluster.kubectl(&["create", "namespace", "garden"]);
+    let olm = |kind: &str, name: &str, namespace: &str, spec: Value| {
+        let version = if kind == "OperatorGroup" { "v1" } else { "v1alpha1" };
+        json!({
+            "apiVersion": format!("operators.coreos.com/{version}"), "kind": kind,
+            "metadata": { "name": name, "namespace": namespace }, "spec": spec,
+        })
+    };
+    let address = "away.invalid\u{1b}[2J:50051";
+    let of_away = json!({ "name": "rose", "channel": "stable", "source": "away", "sourceNamespace": "olm" });
+    cluster.creates(&olm("CatalogSource", "away", "olm", json!({ "sourceType": "grpc", "address": address })));
+    cluster.creates(&olm("OperatorGroup", "garden", "garden", json!({})));
+    cluster.creates(&olm("Subscription", "rose", "garden", of_away));
+    cluster.scales(&[("olm-operator", 0), ("catalog-operator", 0)]);
+    let (answer, _, talk) = cluster.works(None);
+    assert_eq!(answer, Ok(Outcome::Negative), "{talk}");
+    let ready = r#"{"status": {"connectionState": {"lastObservedState": "READY", "address": "away.invalid:50051"}}}"#;
+    let unknown = r#"{"status": {"catalogHealth": null}}"#;
+    for (what, name, namespace, patch) in
+        [("catalogsource", "away", "olm", ready), ("subscription", "rose", "garden", unknown)]
+    {
+        cluster.kubectl(&["patch", what, name, "-n", namespace, "--subresource=status", "--type=merge", "-p", patch]);
+    }
+    cluster.scales(&[("olm-operator", 2), ("catalog-operator", 1)]);
+
+    let (answer, out, talk) = cluster.takes_over(|options| options.dry_run = DryRun::Server);
+    assert_eq!(answer, Ok(Outcome::Done), "{out}{talk}");
+    assert_eq!(talk.matches("note: catalog olm/away cannot be read: ").count(), 1, "{talk}");
+    assert!(talk.contains("; whether it has upgrades was not checked\n") && !talk.contains('\u{1b}'), "{talk:?}");
+
+    // CRDs of upstream OLM stay as they are, also if it is stopped, until that is requested.
+    let description = "/spec/versions/0/schema/openAPIV3Schema/description";
+    let patch = json!([{ "op": "add", "path": description, "value": "of upstream OLM" }]).to_string();
+    cluster.kubectl(&["patch", "crd", "subscriptions.operators.coreos.com", "--type=json", "-p", &patch]);
+    cluster.kubectl(&["delete", "crd", "olmconfigs.operators.coreos.com"]);
+    let described = || cluster.kubectl(&["get", "crd", "subscriptions.operators.coreos.com", "-o", "yaml"]);
+    for replicas in [1, 0] {
+        cluster.scales(&[("olm-operator", replicas), ("catalog-operator", replicas)]);
+        let before = described();
+        let (answer, out, talk) = cluster.installs_crds(false);
+        assert_eq!(answer, Ok(Outcome::Done), "{talk}");
+        assert!(before.contains("of upstream OLM") && described() == before, "{out}");
+        assert!(talk.contains("warning: the cluster has upstream OLM v0.1.0 in namespace olm"), "{talk}");
+        assert!(
+            talk.contains(" are not updated\nhint: to update them to those of this version, pass --allow-changes"),
+            "{talk}"
+        );
+        let created =
+            out.contains("customresourcedefinition.apiextensions.k8s.io/olmconfigs.operators.coreos.com created\n");
+        assert_eq!(created, replicas == 1, "{out}");
+    }
+    let (answer, out, _) = cluster.installs_crds(true);
+    assert_eq!(answer, Ok(Outcome::Done), "{out}");
+    assert!(!described().contains("of upstream OLM"), "{out}");
 }
 
 #[test]

@@ -5,10 +5,14 @@
 //! ```
 //! Nothing else of upstream OLM changes, so that it continues where it stopped.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::{CONTROLLERS, NAMESPACE, Release, own};
-use crate::api::object;
+use crate::api::kinds;
+use crate::api::object::{self, ObjectRef};
+use crate::plan::Verb;
 
 /// The annotation of a stopped Deployment with its number of replicas before.
 pub const REPLICAS: &str = "kubectl-olm/replicas";
@@ -21,6 +25,11 @@ fn replicas(deployment: &Value) -> i64 {
 /// Returns whether a Deployment is scaled to zero.
 pub fn is_stopped(deployment: &Value) -> bool {
     replicas(deployment) <= 0
+}
+
+/// Returns whether a Deployment has pods that write: it is neither scaled to zero nor being deleted.
+pub fn is_running(deployment: &Value) -> bool {
+    !is_stopped(deployment) && !object::is_deleting(deployment)
 }
 
 /// Returns the patch that scales a Deployment to zero and records its number of replicas; `None` if it is stopped already.
@@ -42,6 +51,22 @@ pub fn start(deployment: &Value) -> Option<Value> {
         return Some(json!({ "metadata": forget, "spec": { "replicas": replicas } }));
     }
     record.is_some().then(|| json!({ "metadata": forget }))
+}
+
+/// Returns whether a write only reports that a catalog cannot be read: it sets the status of the CatalogSource, or of a Subscription that can
+/// use the catalog. Such a write is no disagreement with upstream OLM: the catalog may be reachable only in the cluster, or be unavailable
+/// at the moment. `unread` contains namespace and name of the catalogs, `global` is the namespace of global ones.
+pub fn only_reports_catalogs(
+    verb: Verb,
+    target: &ObjectRef,
+    unread: &BTreeSet<(String, String)>,
+    global: &str,
+) -> bool {
+    let is_of = |kind: &kinds::Kind| target.gvk == kind.gvk();
+    let can_use = |namespace: &str| namespace == target.namespace || namespace == global;
+    verb == Verb::UpdateStatus
+        && (is_of(&kinds::CATALOG_SOURCE) && unread.contains(&(target.namespace.clone(), target.name.clone()))
+            || is_of(&kinds::SUBSCRIPTION) && unread.iter().any(|(namespace, _)| can_use(namespace)))
 }
 
 impl Release {
@@ -89,6 +114,31 @@ mod tests {
                 })
             );
         }
+    }
+
+    #[test]
+    fn a_deployment_that_is_deleted_or_scaled_to_zero_does_not_run() {
+        let deployment = |metadata: Value, spec: Value| json!({ "metadata": metadata, "spec": spec });
+        let deleting = json!({ "deletionTimestamp": "2026-11-21T12:00:00Z" });
+        assert!(is_running(&deployment(json!({}), json!({}))));
+        assert!(is_running(&deployment(json!({}), json!({ "replicas": 2 }))));
+        assert!(!is_running(&deployment(json!({}), json!({ "replicas": 0 }))));
+        assert!(!is_running(&deployment(deleting, json!({ "replicas": 2 }))));
+    }
+
+    #[test]
+    fn only_the_status_of_what_depends_on_a_catalog_reports_it() {
+        let unread = [("olm", "market"), ("garden", "shed")].map(|(a, b)| (a.to_owned(), b.to_owned())).into();
+        let source = |namespace, name| kinds::CATALOG_SOURCE.object(namespace, name);
+        let subscription = |namespace| kinds::SUBSCRIPTION.object(namespace, "rose");
+        let is = |verb, target: &ObjectRef, global| only_reports_catalogs(verb, target, &unread, global);
+        assert!(is(Verb::UpdateStatus, &source("olm", "market"), "olm"));
+        assert!(!is(Verb::UpdateStatus, &source("olm", "other"), "olm"));
+        assert!(!is(Verb::Update, &source("olm", "market"), "olm"));
+        assert!(is(Verb::UpdateStatus, &subscription("park"), "olm"), "it can use the global catalog");
+        assert!(is(Verb::UpdateStatus, &subscription("garden"), "lifecycle"));
+        assert!(!is(Verb::UpdateStatus, &subscription("park"), "lifecycle"));
+        assert!(!is(Verb::UpdateStatus, &kinds::INSTALL_PLAN.object("garden", "install-a"), "olm"));
     }
 
     #[test]

@@ -198,6 +198,15 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// All verbs.
+    const ALL: [Self; 7] =
+        [Self::Create, Self::Update, Self::UpdateStatus, Self::Patch, Self::Delete, Self::Emit, Self::Ask];
+
+    /// Returns the verb with this text, as in messages.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|verb| verb.as_str() == text)
+    }
+
     /// Returns the verb for messages: `create`, `update status of`, …
     pub fn as_str(self) -> &'static str {
         match self {

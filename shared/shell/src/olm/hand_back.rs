@@ -26,7 +26,8 @@ use crate::cluster::api::Api;
 use crate::cluster::installed::{held_leases, installed, list, upstream_controllers};
 use crate::cluster::lease::Lease;
 use crate::cluster::upstream;
-use crate::run::{self, Mode, preflight};
+use crate::run::preflight::{self, Agreement};
+use crate::run::{self, Mode};
 
 /// Whether to hand back, and how.
 #[derive(Clone, Debug)]
@@ -53,12 +54,10 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         printer.talk("upstream OLM is running, without controllers of kubectl-olm: nothing to hand back");
         return Ok(Outcome::Done);
     };
-    if !options.allow_changes {
-        let namespace = &change.upstream.namespace;
-        let audit = run::Options::new(Mode::Audit { once: true, timeout: None }, options.cluster.clone(), namespace);
-        if let Some(outcome) = preflight::refuse(&audit, "hand back", printer)? {
-            return Ok(outcome);
-        }
+    let namespace = &change.upstream.namespace;
+    let audit = run::Options::new(Mode::Audit { once: true, timeout: None }, options.cluster.clone(), namespace);
+    if let Agreement::Ended(outcome) = preflight::check(&audit, "hand back", options.allow_changes, printer)? {
+        return Ok(outcome);
     }
     if options.dry_run != DryRun::None {
         return change.print(options.dry_run, printer);

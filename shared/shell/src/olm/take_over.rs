@@ -30,7 +30,8 @@ use crate::cluster::api::Api;
 use crate::cluster::installed::{get, held_leases, installed};
 use crate::cluster::lease::Lease;
 use crate::cluster::upstream;
-use crate::run::{self, Mode, preflight};
+use crate::run::preflight::{self, Agreement};
+use crate::run::{self, Mode};
 
 /// How long unanswered requests are repeated that start upstream OLM again.
 const RESTORE_TIMEOUT: Duration = Duration::from_mins(1);
@@ -63,11 +64,13 @@ pub struct Options {
 /// The cluster has no upstream OLM, another process writes to it, or the server refuses a request.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let change = block_on(Change::read(options))?;
-    if !change.running.is_empty() && !options.allow_changes {
+    let mut writes = 0;
+    if !change.running.is_empty() {
         let namespace = &change.release.namespace;
         let audit = run::Options::new(Mode::Audit { once: true, timeout: None }, options.cluster.clone(), namespace);
-        if let Some(outcome) = preflight::refuse(&audit, "take over", printer)? {
-            return Ok(outcome);
+        match preflight::check(&audit, "take over", options.allow_changes, printer)? {
+            Agreement::Ended(outcome) => return Ok(outcome),
+            Agreement::Changes(number) => writes = number,
         }
     }
     if options.dry_run != DryRun::None {
@@ -77,7 +80,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let question = if change.running.is_empty() {
         format!("Run the controllers of kubectl-olm in place of {from}?")
     } else {
-        format!("Stop {from}, and run the controllers of kubectl-olm in its place?")
+        format!("Stop {from}, and run the controllers of kubectl-olm in its place{}?", preflight::with_changes(writes))
     };
     if !confirm(printer, &question, options.yes)? {
         printer.talk("nothing was changed");

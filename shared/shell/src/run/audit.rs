@@ -1,7 +1,7 @@
 //! The output of `run --audit`: with `-o json` an [`AuditEvent`] per line, with `-o yaml` one per document.
 
 use olm_core::api::object::{Gvk, ObjectRef};
-use olm_core::plan::{Action, Key, Reason, Severity};
+use olm_core::plan::{Action, Key, Reason, Severity, Verb};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -73,9 +73,9 @@ pub struct AuditObject {
 }
 
 impl AuditObject {
-    fn describe(&self) -> String {
+    fn target(&self) -> ObjectRef {
         let gvk = Gvk::from_api_version(&self.api_version, &self.kind);
-        ObjectRef { gvk, namespace: self.namespace.clone(), name: self.name.clone() }.to_string()
+        ObjectRef { gvk, namespace: self.namespace.clone(), name: self.name.clone() }
     }
 }
 
@@ -131,10 +131,23 @@ impl AuditEvent {
         Self { message: Some(cause.message.clone()), ..Self::reason(&cause.reason) }
     }
 
+    /// Returns the verb and the object of a write.
+    pub(super) fn write(&self) -> Option<(Verb, ObjectRef)> {
+        Some((Verb::parse(self.verb.as_deref()?)?, self.object.as_ref()?.target()))
+    }
+
+    /// Returns namespace and name of the catalog, if the reason is that it cannot be read.
+    pub(super) fn unavailable_catalog(&self) -> Option<(String, String)> {
+        let reason = self.reason.as_ref()?;
+        let text = |field: &str| reason.get(field).and_then(Value::as_str).map(str::to_owned);
+        let is_of_catalog = text("reason").is_some_and(|name| name == "CatalogUnavailable");
+        Some((text("namespace")?, text("name")?)).filter(|_| is_of_catalog)
+    }
+
     /// Returns the write as a line, as the audit prints it.
     pub(super) fn line(&self) -> String {
         let verb = self.verb.as_deref().unwrap_or_default();
-        let object = self.object.as_ref().map(AuditObject::describe).unwrap_or_default();
+        let object = self.object.as_ref().map(|object| object.target().to_string()).unwrap_or_default();
         let subject = self.subject.as_deref().unwrap_or_default();
         format!("would {verb} {object}  (for {subject})")
     }

@@ -162,6 +162,11 @@ impl Observer for Log<'_> {
     }
 
     fn unsettled(&mut self, keys: usize) {
+        if let Voice::Audit(printer, Some(format)) = &mut self.voice {
+            let reason = Reason::Unreadable { object: object.name(), message: object.why.clone() };
+            drop(AuditEvent::reason(&reason).print(*format, printer));
+            return;
+        }
         self.metrics.unsettled(keys);
         self.idle = (keys == 0).then(|| self.idle.unwrap_or_else(Instant::now));
     }

@@ -150,7 +150,10 @@ pub enum Mode {
     /// Plan against the objects in these files and directories, with a virtual clock.
     Simulate(Vec<PathBuf>),
     /// Only install or update the CRDs of OLM's resources.
-    InstallCrds,
+    InstallCrds {
+        /// Update also those of an upstream OLM.
+        allow_changes: bool,
+    },
     /// Only finish deletions that wait for OLM's finalizer.
     ReleaseFinalizers(Release),
 }
@@ -273,7 +276,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         .map_err(|e| CliError::new(ErrorKind::Internal, format!("cannot start: {e}")))?;
     let ended = runtime.block_on(async {
         match &options.mode {
-            Mode::InstallCrds => crds::install(options, printer).await,
+            Mode::InstallCrds { allow_changes } => crds::install(options, *allow_changes, printer).await,
             Mode::ReleaseFinalizers(release) => release::run(options, release, printer).await,
             &Mode::Audit { once, timeout } => {
                 live::Live { once, timeout, ..live::Live::audit(options) }.run(printer).await
