@@ -7,6 +7,7 @@ mod junk;
 mod lease;
 mod processes;
 mod town;
+mod upstream;
 mod witness;
 
 use std::process::Command;

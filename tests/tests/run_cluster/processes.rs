@@ -43,6 +43,13 @@ impl Running {
         Self::spawn(run(kubeconfig, arguments))
     }
 
+    /// Does the same as in a pod, which is started again when it ends.
+    pub(super) fn start_in_pod(kubeconfig: &Path, arguments: &[&str]) -> Self {
+        let mut command = run(kubeconfig, arguments);
+        command.env("KUBERNETES_SERVICE_HOST", "10.0.0.1");
+        Self::spawn(command)
+    }
+
     /// Does the same, with a limit of virtual memory in KiB.
     pub(super) fn start_within(kib: u64, kubeconfig: &Path, arguments: &[&str]) -> Self {
         let limited = format!("ulimit -v {kib}; exec \"$0\" \"$@\"");
@@ -104,6 +111,11 @@ impl Running {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
         peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1000
+    }
+
+    /// Waits until it ends by itself.
+    pub(super) fn exit_code(mut self) -> Option<i32> {
+        self.process.wait().unwrap().code()
     }
 
     /// Ends it gracefully.

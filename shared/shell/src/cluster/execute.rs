@@ -115,8 +115,8 @@ async fn one(
     action: &Action,
     events: &mpsc::UnboundedSender<Event>,
 ) -> Result<Option<Value>, Status> {
-    if action.writes() && !permit.is_given() {
-        return Err(Status::new(0, "NotTheWriter", "not sent because the Lease is lost"));
+    if action.writes() {
+        permit.require()?;
     }
     if let Action::Ask(question) = action {
         questions::answer(api, question, events).await;

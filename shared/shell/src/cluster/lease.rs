@@ -36,7 +36,7 @@ use super::api::{Api, Resource};
 use super::clock::{Clock, Moment};
 use super::follow::{Sight, follow};
 use super::permit::Ledger;
-pub use super::permit::Permit;
+pub use super::permit::{Pause, Permit};
 
 /// The namespace of the Lease. There is one Lease per cluster, regardless of `--namespace` (the namespace of the global catalogs), because
 /// the controllers write in all namespaces.

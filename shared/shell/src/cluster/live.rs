@@ -71,6 +71,8 @@ pub trait Observer: Send {
     fn recovered(&mut self, gvk: &Gvk);
     /// An object cannot be decoded and is not changed.
     fn unreadable(&mut self, object: &Unreadable);
+    /// No write is sent for this reason; `None`: writes are sent again.
+    fn paused(&mut self, _why: Option<&str>) {}
     /// The number of keys that are in progress or are retried soon, so that the next change may come without any client.
     fn unsettled(&mut self, keys: usize);
     /// The reasons why a key is blocked have changed; empty if it is settled.
@@ -119,7 +121,7 @@ pub async fn run(
     let mut watches = JoinSet::new();
     let mut tasks = Tasks::new(permit.is_of_lease());
     let mut unsynced = BTreeSet::new();
-    // After the Lease was acquired, the cache may be older than writes of the former holder: all kinds are listed again.
+    // After the Lease was acquired, and after a pause, the cache may be older than writes of others: all kinds are listed again.
     let (terms_in, terms) = tokio::sync::watch::channel(permit.term());
     for watched in watch::kinds(options.catalog_pods) {
         unsynced.insert(watched.id());
@@ -156,6 +158,7 @@ pub async fn run(
     let (changes_in, mut changes) = mpsc::unbounded_channel();
     // Since when the loop waits only for catalogs that cannot be read.
     let mut away: Option<Instant> = None;
+    let mut paused = None;
     loop {
         // Events are processed before results: a key is planned again with the responses in the World.
         while let Ok(event) = events.try_recv() {
@@ -171,6 +174,11 @@ pub async fn run(
         if permit.is_given() && *terms_in.borrow() != permit.term() {
             unsynced.extend(watch::kinds(options.catalog_pods).iter().map(watch::Watched::id));
             terms_in.send_replace(permit.term());
+        }
+        let why = permit.paused();
+        if why != paused {
+            observer.paused(why.as_deref());
+            paused = why;
         }
         let works = unsynced.is_empty() && permit.is_given();
         if works {

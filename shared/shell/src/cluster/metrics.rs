@@ -39,6 +39,7 @@ pub struct Metrics(Arc<Mutex<Counts>>);
 #[derive(Default)]
 struct Counts {
     ready: bool,
+    paused: bool,
     actions: BTreeMap<Verb, u64>,
     refused: u64,
     unsettled: usize,
@@ -110,9 +111,22 @@ impl Metrics {
         self.counts().ready = true;
     }
 
-    /// Returns whether all kinds were listed.
-    pub fn is_ready(&self) -> bool {
-        self.counts().ready
+    /// Records whether writes are paused.
+    pub(crate) fn paused(&self, is_paused: bool) {
+        self.counts().paused = is_paused;
+    }
+
+    /// Returns whether all kinds were listed, and writes are not paused.
+    ///
+    /// # Errors
+    /// Contains what is awaited.
+    pub fn readiness(&self) -> Result<(), &'static str> {
+        let counts = self.counts();
+        match (counts.paused, counts.ready) {
+            (true, _) => Err("paused while upstream OLM is running"),
+            (false, false) => Err("listing the cluster"),
+            (false, true) => Ok(()),
+        }
     }
 
     /// Records executed actions and the number of refused ones.

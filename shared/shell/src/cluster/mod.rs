@@ -18,6 +18,7 @@
 //!   follow   one object, for commands that wait; installed: OLM on the cluster, and held Leases; upstream: stops and starts it
 //!   lease    leader election                                     <--checked before each write--  live, execute, api
 //!     permit   its validity; clock: monotonic and wall clock
+//!   upstream_watch  pauses the writes while upstream OLM is running  <--also in the permit
 //!   warning  the Warning headers of responses
 //!   table    objects as rendered by the API server
 //!   api      requests with whole objects as JSON; client: one connection for all requests of a command
@@ -58,6 +59,7 @@ mod supervise;
 pub mod table;
 mod unreadable;
 pub(crate) mod upstream;
+pub(crate) mod upstream_watch;
 mod warning;
 pub(crate) mod watch;
 pub(crate) mod watcher;

@@ -20,7 +20,7 @@ const GONE: u16 = 410;
 /// Returns the Deployments of upstream OLM that are not scaled to zero.
 pub(crate) async fn running(api: &Api) -> Result<Vec<Value>, RequestError> {
     let mut deployments = upstream_controllers(api).await?;
-    deployments.retain(|deployment| !transfer::is_stopped(deployment) && !object::is_deleting(deployment));
+    deployments.retain(transfer::is_running);
     Ok(deployments)
 }
 

@@ -52,5 +52,8 @@ async fn metrics_text(State(metrics): State<Metrics>) -> impl IntoResponse {
 }
 
 async fn readiness(State(metrics): State<Metrics>) -> (StatusCode, &'static str) {
-    if metrics.is_ready() { (StatusCode::OK, "ok") } else { (StatusCode::SERVICE_UNAVAILABLE, "listing the cluster") }
+    match metrics.readiness() {
+        Ok(()) => (StatusCode::OK, "ok"),
+        Err(awaited) => (StatusCode::SERVICE_UNAVAILABLE, awaited),
+    }
 }

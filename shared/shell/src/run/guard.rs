@@ -98,13 +98,14 @@ pub(super) async fn require_none(api: &Api) -> Result<(), CliError> {
 /// How long the pods of a real OLM may take to end.
 const STOP_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// Returns an error if a real OLM is running.
-pub(super) async fn require_alone(api: &Api) -> Result<(), CliError> {
-    match &upstream::running(api).await?[..] {
-        [] => Ok(()),
-        running => Err(runs_here(running)
-            .hint("--audit prints what would be done; --take-over stops that OLM and takes over, kubectl olm hand-back starts it again")),
+/// Returns the Deployments of a real OLM that is running, for a process that waits until it is stopped; an error for others.
+pub(super) async fn require_alone(api: &Api, waits: bool) -> Result<Vec<Value>, CliError> {
+    let running = upstream::running(api).await?;
+    if waits || running.is_empty() {
+        return Ok(running);
     }
+    Err(runs_here(&running)
+        .hint("--audit prints what would be done; --take-over stops that OLM and takes over, kubectl olm hand-back starts it again"))
 }
 
 /// Stops a real OLM if it is running, and waits until its pods have ended.

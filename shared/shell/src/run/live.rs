@@ -6,23 +6,26 @@ use olm_core::api::object::Gvk;
 use olm_core::api::status::Status;
 use olm_core::plan::{Key, Reason};
 use olm_core::planner::Planner;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use super::audit::AuditEvent;
 use super::log::{Log, NEEDS_TO_READ, Voice};
 use super::packages::{self, PackagesAddress, Server};
 use super::report::Report;
 use super::timeline::Timeline;
-use super::{Options, endpoints, guard, report};
+use super::{Options, endpoints, guard, is_in_pod, report};
 use crate::cli::connect::{Connection, connect as connection};
 use crate::cli::signal::{self, Signal};
 use crate::cli::table::age;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer, errors};
 use crate::cluster::api::Api;
 use crate::cluster::catalogs::Catalogs;
-use crate::cluster::lease::{Denied, Lease, NAMESPACE, Permit, describe, namespace_hint};
+use crate::cluster::lease::{Denied, Lease, NAMESPACE, Pause, Permit, describe, namespace_hint};
 use crate::cluster::live::{self, End, LoopOptions};
 use crate::cluster::metrics::Metrics;
 use crate::cluster::request_error::RequestError;
+use crate::cluster::upstream_watch;
 use crate::cluster::watch::resource;
 
 /// How long `--once` waits for unreadable catalogs when nothing else is in progress: their registries may be starting.
@@ -69,7 +72,7 @@ impl<'a> Live<'a> {
             ready = self.prepare(&metrics, &mut lease) => Ok(ready?),
             stopped = &mut stop => Err(stopped),
         };
-        let Ready { api, server, catalogs, _servers, packages } = match ready {
+        let Ready { api, server, catalogs, _servers, packages, pause } = match ready {
             Ok(ready) => ready,
             Err(stopped) => {
                 if let Some(lease) = &mut lease {
@@ -98,15 +101,25 @@ impl<'a> Live<'a> {
             metrics,
             catalogs: packages.as_ref().map(Server::catalogs),
         };
-        let permit = lease.as_ref().map_or_else(Permit::always, Lease::permit);
-        let mut cleaning = tokio::task::JoinSet::new();
+        let pauses = watch::Sender::new(pause);
+        let permit = lease.as_ref().map_or_else(Permit::always, Lease::permit).with_pauses(pauses.subscribe());
+        let mut background = JoinSet::new();
+        let mut started = pauses.subscribe();
+        if !self.audit {
+            background.spawn(upstream_watch::pause_while_running(api.clone(), pauses));
+        }
         if packages.is_none() && !self.audit && !self.once {
-            cleaning.spawn(packages::clean(api.clone(), permit.clone()));
+            background.spawn(packages::clean(api.clone(), permit.clone()));
         }
         let packages = packages.map(|server| server.start(permit.clone()));
         let mut stopped = None;
         let end = {
-            let stopping = async { stopped = Some(stop.await) };
+            let stopping = async {
+                stopped = Some(tokio::select! {
+                    stop = stop => stop,
+                    why = upstream_started(&mut started), if self.once => Stopped::UpstreamStarted(why),
+                });
+            };
             let work = live::run(api, planner, catalogs, permit, &options, &mut log, stopping);
             match &mut lease {
                 Some(lease) => tokio::select! {
@@ -188,6 +201,10 @@ impl<'a> Live<'a> {
         match stopped {
             Stopped::Terminated => Ok(Outcome::Done),
             Stopped::Interrupted => Ok(Outcome::Interrupted),
+            Stopped::UpstreamStarted(why) => {
+                Err(CliError::new(ErrorKind::Api, format!("{why}: nothing more is written"))
+                    .hint("scale its Deployments to zero, and run the command again"))
+            }
             Stopped::OutOfTime(timeout) => {
                 self.print_report(&Report::from_reasons(reasons), printer)?;
                 let message = format!("not done after {}: {waiting_for}", age(timeout));
@@ -208,8 +225,12 @@ impl<'a> Live<'a> {
     async fn prepare(&self, metrics: &Metrics, lease: &mut Option<Lease>) -> Result<Ready, CliError> {
         let (api, server) = connect(self.options).await?;
         guard::require_crds(&api).await?;
+        let mut pause = Pause::default();
         if !self.audit && !self.take_over {
-            guard::require_alone(&api).await?;
+            let running = guard::require_alone(&api, !self.once && is_in_pod()).await?;
+            if !running.is_empty() {
+                pause.begin(upstream_watch::why(&running));
+            }
         }
         let images = self.options.images()?;
         let catalogs = Catalogs::read(&self.options.catalogs, &self.options.namespace, images, errors::hint)?;
@@ -225,7 +246,7 @@ impl<'a> Live<'a> {
             // Last, because nothing may prevent these controllers from running when OLM is stopped.
             guard::stop(&api).await?;
         }
-        Ok(Ready { api, server, catalogs, _servers: servers, packages })
+        Ok(Ready { api, server, catalogs, _servers: servers, packages, pause })
     }
 }
 
@@ -236,8 +257,18 @@ struct Ready {
     server: String,
     catalogs: Catalogs,
     /// The servers end when this is dropped.
-    _servers: tokio::task::JoinSet<()>,
+    _servers: JoinSet<()>,
     packages: Option<Server>,
+    /// The state of pauses because of upstream OLM.
+    pause: Pause,
+}
+
+/// Resolves with the reason when a pause begins.
+async fn upstream_started(pauses: &mut watch::Receiver<Pause>) -> String {
+    match pauses.wait_for(|pause| pause.why().is_some()).await {
+        Ok(pause) => pause.why().unwrap_or_default().to_owned(),
+        Err(_) => std::future::pending().await,
+    }
 }
 
 /// Why a run ends early.
@@ -246,6 +277,8 @@ enum Stopped {
     Interrupted,
     /// SIGTERM.
     Terminated,
+    /// Upstream OLM was started, for this reason of a pause.
+    UpstreamStarted(String),
     /// The `--timeout` expired.
     OutOfTime(Duration),
 }

@@ -28,6 +28,10 @@ use crate::cluster::metrics::Metrics;
 pub(super) const NEEDS_TO_READ: &str =
     "the controllers need permission to read this kind in all namespaces; to see your user: kubectl auth whoami";
 
+/// The hint for a cluster on which upstream OLM was started.
+pub(super) const STOP_UPSTREAM: &str =
+    "scale its Deployments to zero, or end this process to leave the cluster to upstream OLM: kubectl olm hand-back";
+
 /// With more objects than this, the final table contains only those that changed or are not settled.
 const MANY: usize = 40;
 
@@ -158,15 +162,26 @@ impl Observer for Log<'_> {
     }
 
     fn unreadable(&mut self, object: &Unreadable) {
-        warn!(object = object.name(), "cannot be read and is ignored: {}", object.why);
-    }
-
-    fn unsettled(&mut self, keys: usize) {
         if let Voice::Audit(printer, Some(format)) = &mut self.voice {
             let reason = Reason::Unreadable { object: object.name(), message: object.why.clone() };
             drop(AuditEvent::reason(&reason).print(*format, printer));
             return;
         }
+        warn!(object = object.name(), "cannot be read and is ignored: {}", object.why);
+    }
+
+    fn paused(&mut self, why: Option<&str>) {
+        self.metrics.paused(why.is_some());
+        match (why, &mut self.voice) {
+            (Some(why), _) => warn!(hint = STOP_UPSTREAM, "{why}; nothing is written until it is stopped"),
+            (None, Voice::Timeline(timeline)) => {
+                timeline.report_sentence("upstream OLM was stopped; continuing".to_owned());
+            }
+            (None, _) => info!("upstream OLM was stopped; continuing"),
+        }
+    }
+
+    fn unsettled(&mut self, keys: usize) {
         self.metrics.unsettled(keys);
         self.idle = (keys == 0).then(|| self.idle.unwrap_or_else(Instant::now));
     }

@@ -259,6 +259,11 @@ impl Options {
     }
 }
 
+/// Returns whether this process runs in a pod, and is started again when it ends.
+fn is_in_pod() -> bool {
+    std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
+}
+
 /// Runs the command until it is done or stopped.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     if let Mode::Simulate(paths) = &options.mode {

@@ -29,6 +29,7 @@ use tokio::task::JoinSet;
 use self::access::Access;
 use self::register::Registration;
 pub(super) use self::register::clean;
+use super::is_in_pod;
 use crate::cli::{CliError, ErrorKind};
 use crate::cluster::api::Api;
 use crate::cluster::lease::Permit;
@@ -173,7 +174,7 @@ impl Serving {
     /// deletion of namespaces, so that it is deleted.
     pub(super) async fn end(mut self) {
         self.tasks.shutdown().await;
-        if std::env::var_os("KUBERNETES_SERVICE_HOST").is_none() {
+        if !is_in_pod() {
             self.registration.remove().await;
         }
     }
