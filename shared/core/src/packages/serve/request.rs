@@ -116,22 +116,38 @@ pub(super) struct Parameters<'a>(&'a str);
 impl<'a> Parameters<'a> {
     pub(super) fn get(&self, name: &str) -> Option<&'a str> {
         let mut parameters = self.0.split(';').filter_map(|part| part.trim().split_once('='));
-        parameters.find(|(key, _)| *key == name).map(|(_, value)| value)
+        parameters.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim())
+    }
+
+    /// Returns the weight of the range, from 0, which excludes it, to 1, which an absent or invalid one also means.
+    fn weight(&self) -> f32 {
+        let weight = self.get("q").or_else(|| self.get("Q")).and_then(|text| text.parse::<f32>().ok());
+        weight.filter(|weight| (0.0..=1.0).contains(weight)).unwrap_or(1.0)
     }
 }
 
-/// Returns the form of the first range of an `Accept` header that includes JSON and has one. Without ranges all are accepted.
+/// Returns the form of the first range of an `Accept` header that includes JSON and has one, among those of the greatest weight. A range of
+/// weight 0 excludes what it names, also from ranges with wildcards (RFC 9110, 12.5.1). Without ranges all are accepted.
 ///
 /// # Errors
 /// None is served: 406.
 pub(super) fn accepted<T>(accept: &str, form: impl Fn(Parameters<'_>) -> Option<T>) -> Result<T, Status> {
     let accept = if accept.trim().is_empty() { "*/*" } else { accept };
-    let of_range = |range| {
-        let (media, parameters) = str::split_once(range, ';').unwrap_or((range, ""));
-        let is_json = matches!(media.trim(), "application/json" | "application/*" | "*/*");
-        is_json.then(|| form(Parameters(parameters))).flatten()
+    let ranges = accept.split(',').map(|range| {
+        let (media, parameters) = range.split_once(';').unwrap_or((range, ""));
+        (media.trim(), Parameters(parameters))
+    });
+    let (excluded, mut ranges): (Vec<_>, Vec<_>) = ranges.partition(|(_, parameters)| parameters.weight() == 0.0);
+    ranges.sort_by(|(_, a), (_, b)| b.weight().total_cmp(&a.weight()));
+    let is_excluded = |name: &str| excluded.iter().any(|(media, of)| *media == name && of.get("as").is_none());
+    let is_json = |media: &str| match media {
+        "application/json" => true,
+        "application/*" => !is_excluded("application/json"),
+        "*/*" => !is_excluded("application/json") && !is_excluded("application/*"),
+        _ => false,
     };
-    accept.split(',').find_map(of_range).ok_or_else(|| {
+    let form_of = |(media, parameters): (&str, Parameters<'_>)| is_json(media).then(|| form(parameters)).flatten();
+    ranges.into_iter().find_map(form_of).ok_or_else(|| {
         let message = "only the following media types are accepted: application/json, objects also as a Table or PartialObjectMetadata";
         Status::new(406, "NotAcceptable", message)
     })

@@ -298,6 +298,15 @@ fn the_first_accepted_form_is_served() {
         ("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", Some(Form::Metadata)),
         ("text/html, */*", Some(Form::Object)),
         ("application/yaml", None),
+        // Weights.
+        ("application/json;q=0", None),
+        ("application/json; q=0.000", None),
+        ("application/json;q=0, */*", None),
+        ("application/*;q=0, */*;q=0.1", None),
+        ("text/html;q=0, application/json;q=0.1", Some(Form::Object)),
+        ("application/json;q=0.5, application/json;as=Table;v=v1;g=meta.k8s.io;q=0.9", Some(Form::Table)),
+        ("application/json;as=Table;v=v1;g=meta.k8s.io;q=0, application/json", Some(Form::Object)),
+        ("application/json;q=x", Some(Form::Object)),
     ] {
         assert_eq!(Form::from_accept(accept).ok(), form, "{accept}");
     }
