@@ -170,6 +170,10 @@ impl Elf {
             return None;
         }
         let u16_at = |at: usize| Some(u16::from_le_bytes(bytes.get(at..at.checked_add(2)?)?.try_into().ok()?));
+        // ET_EXEC and ET_DYN: not an object file or a core dump.
+        if ![2, 3].contains(&u16_at(16)?) {
+            return None;
+        }
         let headers = u64::from_le_bytes(bytes.get(32..40)?.try_into().ok()?);
         let (headers, size, count) = (usize::try_from(headers).ok()?, u16_at(54)?, u16_at(56)?);
         let mut is_dynamic = false;
@@ -242,6 +246,7 @@ mod tests {
     fn elf(machine: u16, kinds: &[u32]) -> Vec<u8> {
         let mut bytes = vec![0; 64];
         bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        bytes[16..18].copy_from_slice(&2_u16.to_le_bytes());
         bytes[18..20].copy_from_slice(&machine.to_le_bytes());
         bytes[32..40].copy_from_slice(&64_u64.to_le_bytes());
         bytes[54..56].copy_from_slice(&56_u16.to_le_bytes());
@@ -266,7 +271,15 @@ mod tests {
     fn executables_that_a_container_cannot_start_are_refused() {
         let (amd, arm) = ("x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl");
         let good = elf(62, &[1, 2]);
+        let of_type = |of_type: u8| {
+            let mut file = good.clone();
+            file[16] = of_type;
+            file
+        };
+        assert!(Elf::read(&of_type(3)).is_some(), "a position-independent executable");
         for (files, expected) in [
+            (vec![(amd, of_type(1))], "not an executable of Linux"),
+            (vec![(amd, of_type(4))], "not an executable of Linux"),
             (vec![(amd, elf(62, &[1, 3]))], "needs libraries"),
             (vec![(arm, good.clone())], "another machine than arm64"),
             (vec![(amd, b"#!/bin/sh\n".to_vec())], "not an executable of Linux"),
