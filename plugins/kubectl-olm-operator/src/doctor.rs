@@ -23,6 +23,9 @@ pub(crate) struct Arguments {
     /// Explain a rule, given by its code or name; without a value, list all rules
     #[arg(long, value_name = "CODE", num_args = 0..=1, default_missing_value = "", exclusive = true)]
     explain: Option<String>,
+    /// Check all namespaces, as without this flag
+    #[arg(short = 'A', long)]
+    all_namespaces: bool,
     /// Report deletions, failures and leftover objects only if they are older than this (30s, 5m, 1h)
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     older_than: Duration,
@@ -58,7 +61,9 @@ const EXAMPLES: &str = "Examples:
 
 /// Checks the cluster.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Arguments { explain, older_than, output, baseline, create_baseline, fail_on, source } = arguments;
+    // Trouble such as an APIService that does not respond has no namespace.
+    let Arguments { all_namespaces: _, explain, older_than, output, baseline, create_baseline, fail_on, source } =
+        arguments;
     if let Some(name) = explain {
         return doctor::explain(&name, printer);
     }

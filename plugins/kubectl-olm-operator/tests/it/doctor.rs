@@ -19,6 +19,7 @@ fn the_trouble_of_a_cluster_in_all_formats() {
     assert_eq!(code, 1, "{text}{talk}");
     assert!(!text.contains('\u{1b}'), "hostile characters are escaped");
     insta::assert_snapshot!("the_trouble_of_a_cluster", format!("{text}\n{talk}"));
+    assert_eq!(checked(&["--from", "trouble.yaml", "-A"]), (code, text, talk));
     let codes = |format: &str| {
         let (code, text, _) = checked(&["--from", "trouble.yaml", "-o", format, "--fail-on", "never"]);
         assert_eq!(code, 0, "{text}");
