@@ -92,4 +92,5 @@ fn nothing_is_outdated_without_operators() {
     let (code, out, talk) = outcome(repository(), &["outdated", "--from", "tests/quickstart/cluster.yaml", "-A"]);
     assert_eq!((code, out.as_str()), (1, ""), "{talk}");
     assert!(talk.contains("old-town/tea-house: "), "{talk}");
+    assert!(talk.contains("\nhint: pass its content as a directory: --catalog "), "{talk}");
 }

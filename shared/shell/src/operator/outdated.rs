@@ -65,7 +65,9 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
                         unknown += 1;
                         let reasons: Vec<&str> = verdict.reasons.iter().map(|reason| reason.message.as_str()).collect();
                         let place = format!("{}/{}", operator.namespace, operator.name);
-                        printer.error(&CliError::new(ErrorKind::Api, format!("{place}: {}", reasons.join("; "))));
+                        let error = CliError::new(ErrorKind::Api, format!("{place}: {}", reasons.join("; ")));
+                        let hints = verdict.reasons.iter().map(|reason| reason.hint.as_str());
+                        printer.error(&hints.filter(|hint| !hint.is_empty()).fold(error, CliError::hint));
                     }
                     continue;
                 }
