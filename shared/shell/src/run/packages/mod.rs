@@ -35,6 +35,10 @@ use crate::cluster::api::Api;
 use crate::cluster::lease::Permit;
 use crate::cluster::live::CatalogsSender;
 
+/// Addresses for documentation (RFC 5737, RFC 3849), which no machine has: the route to them is the default route.
+const OUTSIDE: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1))];
+
 /// Where the API server reaches this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PackagesAddress(Option<(String, u16)>);
@@ -56,8 +60,13 @@ impl FromStr for PackagesAddress {
 impl PackagesAddress {
     /// Returns the IP address and port. `server` is the URL of the API server.
     async fn resolved(&self, server: &str) -> Result<SocketAddr, CliError> {
-        const HINT: &str =
-            "state an address of this machine that the API server can reach: --packages-address HOST:PORT";
+        let hint = async |refused: Option<IpAddr>| {
+            let hint = "state an address of this machine that the API server can reach: --packages-address ";
+            match candidate().await.filter(|ip| Some(*ip) != refused) {
+                Some(ip) => format!("{hint}HOST:PORT, for example --packages-address {}", SocketAddr::new(ip, 0)),
+                None => format!("{hint}HOST:PORT"),
+            }
+        };
         let found = match &self.0 {
             Some((host, port)) => {
                 let found = lookup_host((host.as_str(), *port)).await;
@@ -75,11 +84,11 @@ impl PackagesAddress {
                 let message = format!(
                     "the API server cannot reach this process at {ip}, which is an address of the machine for itself"
                 );
-                Err(CliError::usage(message).at("--packages").hint(HINT))
+                Err(CliError::usage(message).at("--packages").hint(hint(Some(ip)).await))
             }
             None => {
                 let message = "cannot determine the address at which the API server reaches this process";
-                Err(CliError::usage(message).at("--packages").hint(HINT))
+                Err(CliError::usage(message).at("--packages").hint(hint(None).await))
             }
         }
     }
@@ -100,14 +109,30 @@ async fn route(server: &str) -> Result<IpAddr, std::io::Error> {
     let host = url.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
     let mut last = std::io::Error::other("the host has no address");
     for address in lookup_host((host, url.port_u16().unwrap_or(443))).await? {
-        let any = if address.is_ipv4() { IpAddr::from(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
-        let socket = UdpSocket::bind((any, 0)).await?;
-        match socket.connect(address).await.and_then(|()| socket.local_addr()) {
-            Ok(local) => return Ok(local.ip()),
+        match source(address).await {
+            Ok(local) => return Ok(local),
             Err(e) => last = e,
         }
     }
     Err(last)
+}
+
+/// Returns the address of this machine on the route to another. Sends nothing.
+async fn source(address: SocketAddr) -> Result<IpAddr, std::io::Error> {
+    let any = if address.is_ipv4() { IpAddr::from(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0)).await?;
+    socket.connect(address).await?;
+    Ok(socket.local_addr()?.ip())
+}
+
+/// Returns the address of this machine on its default route, which a control plane in containers of this machine reaches, too.
+async fn candidate() -> Option<IpAddr> {
+    for outside in OUTSIDE {
+        if let Some(ip) = source(SocketAddr::new(outside, 443)).await.ok().filter(|ip| !is_local(*ip)) {
+            return Some(ip);
+        }
+    }
+    None
 }
 
 /// A server that listens and does not respond yet.
@@ -192,6 +217,9 @@ mod tests {
         for local in ["127.0.0.1:1", "[::1]:1", "0.0.0.0:1", "169.254.0.1:1", "localhost:1"] {
             let refused = resolved(local).await.unwrap_err();
             assert!(refused.message.starts_with("the API server cannot reach this process at "), "{refused}");
+            // The candidate depends on the machine, which may have no route.
+            let candidate = candidate().await.map(|ip| format!("--packages-address {}", SocketAddr::new(ip, 0)));
+            assert!(candidate.is_none_or(|candidate| refused.hints[0].ends_with(&candidate)), "{refused}");
         }
         let unknown = PackagesAddress::default();
         assert!(unknown.resolved("https://127.0.0.1:6443").await.is_err(), "a control plane on this machine");
