@@ -64,8 +64,10 @@ fn text(client: &Client, server: Option<&Server>) -> String {
             [] => "none (CRDs not installed)".to_owned(),
             versions => versions.join(", "),
         };
-        let controllers = server.controllers.iter().flatten();
-        let real = controllers.map(|c| format!("{}/{} ({})", c.namespace, c.name, c.image));
+        let deployments = |stopped| {
+            let all = server.controllers.iter().flatten().filter(move |c| c.stopped == stopped);
+            all.map(|c| format!("{}/{} ({})", c.namespace, c.name, c.image))
+        };
         let leases = server.leases.iter().flatten();
         let ours = leases
             .map(|l| format!("kubectl olm run (Lease {}/{}, held by {})", l.namespace, l.name, l.holder_identity));
@@ -73,11 +75,15 @@ fn text(client: &Client, server: Option<&Server>) -> String {
         let unknown: Vec<&str> = unknown.iter().filter(|(is, _)| *is).map(|(_, what)| *what).collect();
         let unknown =
             (!unknown.is_empty()).then(|| format!("unknown (listing {} is forbidden)", unknown.join(" and ")));
-        let controllers: Vec<String> = real.chain(ours).chain(unknown).collect();
+        let controllers: Vec<String> = ours.chain(deployments(false)).chain(unknown).collect();
         let controllers = if controllers.is_empty() { "none".to_owned() } else { controllers.join(", ") };
         lines.push(format!("Server Version: {}", server.kubernetes_version));
         lines.push(format!("OLM APIs: {apis}"));
         lines.push(format!("OLM Controllers: {controllers}"));
+        let stopped: Vec<String> = deployments(true).collect();
+        if !stopped.is_empty() {
+            lines.push(format!("Stopped Controllers: {}", stopped.join(", ")));
+        }
     }
     lines.join("\n") + "\n"
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use olm_core::api::kinds;
 use olm_core::api::object;
+use olm_core::distribution::transfer::is_stopped;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -55,7 +56,7 @@ pub struct Server {
     pub kubernetes_version: String,
     /// The served versions of OLM's API group; empty if the CRDs are not installed.
     pub api_versions: Vec<String>,
-    /// The controllers of a real OLM; `None` if listing them is forbidden.
+    /// The Deployments of controllers, of kubectl-olm and of upstream OLM; `None` if listing them is forbidden.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controllers: Option<Vec<Controller>>,
     /// The held Leases of `kubectl olm run`; `None` if listing them is forbidden.
@@ -63,7 +64,7 @@ pub struct Server {
     pub leases: Option<Vec<HeldLease>>,
 }
 
-/// A Deployment of a real OLM.
+/// A Deployment of controllers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Controller {
     /// Its namespace.
@@ -72,6 +73,9 @@ pub struct Controller {
     pub name: String,
     /// The image it runs.
     pub image: String,
+    /// Whether it is scaled to zero.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
 }
 
 /// Queries the server, with its own runtime and connection.
@@ -85,9 +89,14 @@ pub fn server(flags: &ClusterFlags) -> Result<Server, CliError> {
         let server = Api::new(kube::Client::try_from(flags.config().await?)?);
         let kubernetes_version = server.ask_version().await.map_err(|error| unanswered("/version", error))?;
         let api_versions = server.ask_versions(kinds::OLM_GROUP).await.map_err(|error| unanswered("/apis", error))?;
-        let (deployments, leases) =
-            tokio::join!(installed::upstream_controllers(&server), installed::held_leases(&server));
-        let controllers = permitted(deployments)?.map(|found| found.iter().map(controller).collect());
+        let (own, upstream, leases) = tokio::join!(
+            installed::own_controllers(&server),
+            installed::upstream_controllers(&server),
+            installed::held_leases(&server)
+        );
+        let controllers = permitted(own)?
+            .zip(permitted(upstream)?)
+            .map(|(own, upstream)| own.iter().chain(&upstream).map(controller).collect());
         let leases = permitted(leases)?;
         Ok(Server { kubernetes_version, api_versions, controllers, leases })
     };
@@ -120,5 +129,6 @@ fn controller(deployment: &Value) -> Controller {
         image: containers.first().map_or("", |container| object::text(container, &["image"])).to_owned(),
         namespace: object::namespace(deployment).to_owned(),
         name: object::name(deployment).to_owned(),
+        stopped: is_stopped(deployment),
     }
 }

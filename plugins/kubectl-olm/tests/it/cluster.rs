@@ -48,9 +48,20 @@ fn version_reports_what_the_cluster_runs() {
     };
     lease("host_1_0a");
     let text = asked(&["version"]);
-    let told = "olm/olm-operator (registry.example.com/olm:v0.46.0), \
-                kubectl olm run (Lease olm/kubectl-olm-run, held by host_1_0a)";
-    assert!(text.ends_with(&format!("\nOLM Controllers: {told}\n")), "{text}");
+    let own = "kubectl olm run (Lease olm/kubectl-olm-run, held by host_1_0a)";
+    let upstream = "olm/olm-operator (registry.example.com/olm:v0.46.0)";
+    assert!(text.ends_with(&format!("\nOLM Controllers: {own}, {upstream}\n")), "{text}");
+    // Deployments without replicas do not run.
+    assert!(
+        plane
+            .kubectl(["scale", "deployment/olm-operator", "-n", "olm", "--replicas=0"])
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
+    let text = asked(&["version"]);
+    assert!(text.ends_with(&format!("\nOLM Controllers: {own}\nStopped Controllers: {upstream}\n")), "{text}");
     let document: Value = serde_json::from_str(&asked(&["version", "-o", "json"])).unwrap();
     assert_eq!(document["serverVersion"]["leases"][0]["holderIdentity"], "host_1_0a");
     lease("");

@@ -84,7 +84,7 @@ pub(crate) async fn upstream_controllers(api: &Api) -> Result<Vec<Value>, Reques
 }
 
 /// Returns the Deployments of this project's controllers.
-async fn own_controllers(api: &Api) -> Result<Vec<Value>, RequestError> {
+pub(crate) async fn own_controllers(api: &Api) -> Result<Vec<Value>, RequestError> {
     let mut found = list(api, &kinds::DEPLOYMENT, |query| query.labelled(RELEASE)).await?;
     found.retain(|deployment| object::name(deployment) == distribution::CONTROLLERS);
     permitted(api, found, distribution::CONTROLLERS, None).await
@@ -131,4 +131,21 @@ pub(crate) async fn held_leases(api: &Api) -> Result<Vec<HeldLease>, RequestErro
         })
     });
     Ok(held.collect())
+}
+
+/// Returns the held Lease if `kubectl olm run` holds it outside of the cluster, where it can have catalogs in directories. `None` also if
+/// that cannot be read: the answer is only part of a hint.
+pub(crate) async fn held_outside(api: &Api) -> Option<HeldLease> {
+    let lease = held_leases(api).await.ok()?.into_iter().next()?;
+    own_controllers(api).await.ok()?.is_empty().then_some(lease)
+}
+
+impl HeldLease {
+    /// Returns the hint about catalogs that only the holder knows.
+    pub(crate) fn directories_hint(&self) -> String {
+        format!(
+            "if kubectl olm run on {} has catalogs in directories (--catalog NAME=DIR), they have no CatalogSource: pass the same --catalog to the commands that use them",
+            self.holder_identity
+        )
+    }
 }

@@ -350,12 +350,12 @@ forms! {
         kubernetes_version: String,
         /// Served versions of OLM's API group.
         api_versions: Vec<String>,
-        /// Deployments of a real OLM; absent without permission to list them.
+        /// Deployments of controllers, of kubectl-olm and of upstream OLM; absent without permission to list them.
         controllers: Option<Vec<Controller>>,
         /// Held Leases of kubectl olm run; absent without permission to list them.
         leases: Option<Vec<HeldLease>>,
     }
-    /// A Deployment of a real OLM.
+    /// A Deployment of controllers.
     Controller {
         /// Namespace of the Deployment.
         namespace: String,
@@ -363,6 +363,8 @@ forms! {
         name: String,
         /// Image of its first container.
         image: String,
+        /// Whether the Deployment is scaled to zero, so that it does not run; absent if not.
+        stopped: Option<bool>,
     }
     /// A held Lease of kubectl olm run.
     HeldLease {
