@@ -220,6 +220,7 @@ impl Walk<'_, '_> {
         }
         let (done, all) = summary.steps;
         let (state, message) = match (&summary.reason, &summary.superseded_by) {
+            _ if summary.left_over => (State::Ok, "left over from operators that were uninstalled".to_owned()),
             (_, Some(newer)) => (State::Ok, format!("InstallPlan {newer} supersedes it")),
             (None, None) => (State::Ok, format!("{}: {done} of {all} steps are done", summary.phase)),
             (Some(reason), None) => {

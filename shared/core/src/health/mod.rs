@@ -178,10 +178,11 @@ fn of_subscription(world: &Reader<'_>, scope: Scope<'_>, subscription: Subscript
     });
     let installed = subscription.installed_csv();
     let current = subscription.current_csv();
-    let planned = summary.as_ref().filter(|summary| !summary.is_final()).map_or(current, |summary| {
-        let is_own = |change: &&summary::Change| change.to == current || change.from.as_deref() == Some(installed);
-        summary.csvs.iter().find(is_own).map_or(current, |change| change.to.as_str())
-    });
+    let planned =
+        summary.as_ref().filter(|summary| !summary.is_final() && !summary.left_over).map_or(current, |summary| {
+            let is_own = |change: &&summary::Change| change.to == current || change.from.as_deref() == Some(installed);
+            summary.csvs.iter().find(is_own).map_or(current, |change| change.to.as_str())
+        });
     let next = if planned == installed { "" } else { planned };
     let installed = version(world, namespace, installed);
     let reason = reason_of_subscription(world, scope, subscription, summary.as_ref(), installed.as_ref());
@@ -272,7 +273,8 @@ fn reason_of_subscription(
     {
         return current;
     }
-    let of_plan = plan.filter(|plan| plan.superseded_by.is_none()).and_then(|plan| plan.reason.clone());
+    let of_plan =
+        plan.filter(|plan| plan.superseded_by.is_none() && !plan.left_over).and_then(|plan| plan.reason.clone());
     let resolution = || resolution(subscription).or_else(|| catalog(world, scope, subscription));
     let reason = of_plan.or_else(resolution).or(current);
     if reason.is_some() {

@@ -82,7 +82,7 @@ fn state(change: impl FnOnce(&mut Case)) -> String {
 
 #[test]
 fn an_operator_is_healthy_or_says_why_not() {
-    let cases: [(&str, Change); 15] = [
+    let cases: [(&str, Change); 16] = [
         ("rose.v1.0.0 >  Healthy:  []", |_| {}),
         (
             "rose.v1.0.0 > rose.v2.0.0 Upgradable: InstallPlan garden/install-a waits for approval of rose.v2.0.0 \
@@ -92,6 +92,12 @@ fn an_operator_is_healthy_or_says_why_not() {
                 c.plan("RequiresApproval", false, "rose.v2.0.0", "");
             },
         ),
+        ("rose.v1.0.0 >  Healthy:  []", |c| {
+            // It was made for an operator that was uninstalled, too.
+            c.plan("RequiresApproval", false, "tulip.v1.0.0", "");
+            let owner = |name: &str| json!({ "kind": "Subscription", "name": name });
+            c.plan["metadata"]["ownerReferences"] = json!([owner("rose"), owner("tulip")]);
+        }),
         (
             " > rose.v1.0.0 Blocked: InstallPlan garden/install-a waits for approval of rose.v1.0.0 \
              [kubectl olm install-plan approve install-a -n garden]",

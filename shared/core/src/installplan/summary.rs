@@ -43,6 +43,9 @@ pub struct PlanSummary {
     /// The newer plan of the same namespace that supersedes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<String>,
+    /// Whether it is left over from operators that were uninstalled. Then nothing waits for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub left_over: bool,
     /// Why it is not complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
@@ -98,9 +101,15 @@ impl PlanSummary {
         }
     }
 
-    /// Reports whether it waits for approval. A superseded plan does not, because it should not be approved.
+    /// Reports whether it waits for approval. A superseded or left over plan does not, because it should not be approved.
     pub fn is_pending(&self) -> bool {
-        self.phase == Phase::RequiresApproval && !self.approved && self.superseded_by.is_none()
+        self.phase == Phase::RequiresApproval && !self.approved && self.superseded_by.is_none() && !self.left_over
+    }
+
+    /// Marks it as left over: nothing waits for it, and no user has to act.
+    pub fn set_left_over(&mut self) {
+        self.left_over = true;
+        self.reason = None;
     }
 }
 
@@ -127,7 +136,7 @@ pub fn summarize(settings: &Settings, world: &Reader<'_>, plan: &Value) -> PlanS
         resolving: install_plan::Step::new(step).resolving().to_owned(),
     });
     let reason = reason(settings, world, plan, phase, approved, step.as_ref());
-    PlanSummary {
+    let mut summary = PlanSummary {
         approval: InstallPlan::new(plan).approval_text().to_owned(),
         csvs: changes(world, plan),
         steps: (done, steps.len()),
@@ -135,9 +144,39 @@ pub fn summarize(settings: &Settings, world: &Reader<'_>, plan: &Value) -> PlanS
         phase,
         approved,
         step,
+        left_over: false,
         reason,
         ignored_edits: edits::ignored_edits(plan),
+    };
+    // With a Subscription in the World, the Subscriptions were read.
+    if world.all(&kind::SUBSCRIPTION).next().is_some() && is_left_over(world, plan) {
+        summary.set_left_over();
     }
+    summary
+}
+
+/// Reports whether a plan that is not complete is left over from operators that were uninstalled, if all Subscriptions and
+/// ClusterServiceVersions of the namespace are known: a Subscription that owns it was deleted, and nothing of what it installs exists or is
+/// named by a Subscription. The garbage collector deletes such a plan only when the last of its Subscriptions is deleted.
+pub fn is_left_over(world: &Reader<'_>, plan: &Value) -> bool {
+    let namespace = object::namespace(plan);
+    let is_deleted = |owner: &Value| {
+        let [of_kind, name, uid] = ["kind", "name", "uid"].map(|field| object::text(owner, &[field]));
+        let found = world.json(&kind::SUBSCRIPTION, namespace, name).map(object::uid);
+        of_kind == kind::SUBSCRIPTION.kind
+            && found.is_none_or(|found| !found.is_empty() && !uid.is_empty() && found != uid)
+    };
+    let is_used = |csv: &&str| {
+        let named =
+            |subscription: Subscription<'_>| [subscription.installed_csv(), subscription.current_csv()].contains(csv);
+        let mut subscriptions = world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|o| Subscription::new(o.json()));
+        world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, csv).is_some() || subscriptions.any(named)
+    };
+    let csvs = edits::csvs(plan);
+    InstallPlan::new(plan).phase() != Phase::Complete
+        && object::list(plan, &["metadata", "ownerReferences"]).iter().any(is_deleted)
+        && !csvs.is_empty()
+        && !csvs.iter().any(is_used)
 }
 
 fn reason(
@@ -285,4 +324,48 @@ pub fn subscriptions<'w>(world: &Reader<'w>, plan: &Value) -> Vec<&'w Value> {
     let csvs: BTreeSet<&str> = edits::csvs(plan).into_iter().collect();
     let all = world.in_namespace(&kind::SUBSCRIPTION, object::namespace(plan)).map(|o| o.json());
     all.filter(|s| csvs.contains(Subscription::new(s).current_csv())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_plan_is_left_over_when_all_that_it_installs_was_uninstalled() {
+        let metadata = |name: &str| json!({ "namespace": "garden", "name": name, "uid": name });
+        let subscription = |name: &str, csv: &str| {
+            json!({ "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription", "metadata": metadata(name),
+                    "status": { "currentCSV": csv } })
+        };
+        let csv = json!({ "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "metadata": metadata("rose.v1") });
+        let plan = |phase: &str, owners: &[&str]| {
+            let owners = owners.iter().map(|name| json!({ "kind": "Subscription", "name": name, "uid": name }));
+            let mut plan = json!({
+                "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan", "metadata": metadata("install-a"),
+                "spec": { "clusterServiceVersionNames": ["rose.v1"], "approval": "Manual", "approved": false },
+                "status": { "phase": phase },
+            });
+            plan["metadata"]["ownerReferences"] = owners.collect();
+            plan
+        };
+        let waiting = plan("RequiresApproval", &["rose", "bee"]);
+        let bee = subscription("bee", "bee.v1");
+        for (objects, plan, expected) in [
+            (vec![bee.clone()], &waiting, true),
+            (vec![bee.clone()], &plan("Failed", &["rose", "bee"]), true),
+            (vec![bee.clone()], &plan("Complete", &["rose", "bee"]), false),
+            (vec![bee.clone()], &plan("RequiresApproval", &["bee"]), false),
+            (vec![bee.clone()], &plan("RequiresApproval", &[]), false),
+            (vec![bee.clone(), csv], &waiting, false),
+            (vec![bee, subscription("tulip", "rose.v1")], &waiting, false),
+            (vec![], &waiting, false),
+        ] {
+            let world = crate::testing::world(&objects);
+            let summary = summarize(&Settings::default(), &Reader::new(&world), plan);
+            assert_eq!((summary.left_over, summary.is_pending() && expected), (expected, false), "{objects:?} {plan}");
+            assert!(!expected || summary.reason.is_none(), "{summary:?}");
+        }
+    }
 }

@@ -24,6 +24,7 @@ use serde_json::Value;
 pub use self::permissions::Permission;
 pub use self::record::{ANNOTATION as RECORD, Record};
 use crate::api::cluster_service_version::Csv;
+use crate::api::install_plan::InstallPlan;
 use crate::api::object::{self, ObjectRef};
 use crate::api::subscription::Subscription;
 use crate::api::{kinds, labels};
@@ -72,6 +73,9 @@ pub struct Removal {
     pub package: String,
     /// The Subscription.
     pub subscription: Option<ObjectRef>,
+    /// The InstallPlans that install only this operator, and that the garbage collector does not delete with the Subscription, because
+    /// they also belong to other Subscriptions of the namespace.
+    pub plans: Vec<ObjectRef>,
     /// Its ClusterServiceVersions, the newest first.
     pub csvs: Vec<ObjectRef>,
     /// The ClusterServiceVersions that these have replaced and that no longer exist: the garbage collector may not have deleted
@@ -175,6 +179,7 @@ pub fn plan(world: &Reader<'_>, request: Request<'_>) -> Removal {
         crds: owned.into_iter().map(|name| crd(world, name, &others, request)).collect(),
         api_services: api_services.difference(&others_serve).cloned().collect(),
         subscription: subscription.map(ObjectRef::from_object),
+        plans: plans(world, namespace, subscription, &all_names),
         csvs: csvs.iter().map(|csv| ObjectRef::from_object(csv.json)).collect(),
         replaced,
         package,
@@ -242,6 +247,26 @@ fn own_csvs<'w>(
     }
     let is_own = |csv: &Csv<'_>| names.contains(csv.name()) && !of_others.contains(csv.name());
     all.into_iter().filter(is_own).collect()
+}
+
+/// Returns the InstallPlans whose ClusterServiceVersions all belong to the operator, and which have other owners than its Subscription.
+fn plans(world: &Reader<'_>, namespace: &str, subscription: Option<&Value>, csvs: &BTreeSet<&str>) -> Vec<ObjectRef> {
+    let resolved = subscription.map(Subscription::new).map(|own| [own.installed_csv(), own.current_csv()]);
+    let is_own = |csv: &str| csvs.contains(csv) || resolved.is_some_and(|resolved| resolved.contains(&csv));
+    let is_others = |owner: &Value| subscription.is_none_or(|own| object::text(owner, &["uid"]) != object::uid(own));
+    let plans = world.in_namespace(&kind::INSTALL_PLAN, namespace).map(|object| object.json());
+    let is_of_operator = |plan: &&Value| {
+        let mut csvs = InstallPlan::new(plan).csv_names().peekable();
+        csvs.peek().is_some() && csvs.all(is_own)
+    };
+    let others = world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|object| object.json());
+    let others = others.filter(|other| subscription.is_none_or(|own| object::name(own) != object::name(other)));
+    let referenced: BTreeSet<&str> = others.map(|other| Subscription::new(other).plan_name()).collect();
+    let remains = |plan: &&Value| {
+        let mut owners = object::list(plan, &["metadata", "ownerReferences"]).iter();
+        owners.any(is_others) && !referenced.contains(object::name(plan))
+    };
+    plans.filter(is_of_operator).filter(remains).map(ObjectRef::from_object).collect()
 }
 
 /// Returns the ClusterServiceVersions that no longer exist: replaced ones, and those that an interrupted removal has deleted.

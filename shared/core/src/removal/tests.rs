@@ -286,3 +286,35 @@ fn permissions_of_manifests_are_deleted_if_an_install_plan_created_them() {
     again["metadata"]["uid"] = "another".into();
     assert_eq!(permissions(&world([operator, again]), true), [""; 0]);
 }
+
+#[test]
+fn plans_that_only_install_the_operator_are_deleted_if_another_subscription_keeps_them() {
+    let with_uid = |mut subscription: Value, uid: &str, plan: &str| {
+        subscription["metadata"]["uid"] = uid.into();
+        subscription["status"]["installPlanRef"] = json!({ "name": plan, "namespace": "garden" });
+        subscription
+    };
+    let plan = |name: &str, csvs: &[&str], owners: &[&str]| {
+        let owners: Vec<Value> =
+            owners.iter().map(|uid| json!({ "kind": "Subscription", "name": uid, "uid": uid })).collect();
+        json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
+            "metadata": { "namespace": "garden", "name": name, "ownerReferences": owners },
+            "spec": { "clusterServiceVersionNames": csvs, "approval": "Manual", "approved": false },
+        })
+    };
+    let world = world([
+        with_uid(subscription("rose", "rose", "rose.v1"), "1", "own"),
+        with_uid(subscription("bee", "bee", "bee.v1"), "2", "linked"),
+        csv("garden", "rose.v1", &[], &[]),
+        csv("garden", "bee.v1", &[], &[]),
+        plan("own", &["rose.v1"], &["1", "2"]),
+        plan("collected", &["rose.v1"], &["1"]),
+        plan("both", &["rose.v1", "bee.v1"], &["1", "2"]),
+        plan("linked", &["rose.v1"], &["1", "2"]),
+        plan("empty", &[], &["2"]),
+    ]);
+    let names =
+        |name: &str| removal(&world, name, false, true).plans.iter().map(|plan| plan.name.clone()).collect::<Vec<_>>();
+    assert_eq!((names("rose"), names("bee")), (vec!["own".to_owned()], vec![]));
+}

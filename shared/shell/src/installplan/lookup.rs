@@ -27,6 +27,13 @@ pub(super) fn summary_in(state: &ClusterState, plan: &Value) -> PlanSummary {
     if state.read_failures.iter().any(hides_groups) {
         summary.without_groups();
     }
+    let hides_operators = |failure: &ReadFailure| {
+        (failure.is_of("subscriptions") || failure.is_of("clusterserviceversions")) && failure.covers(namespace)
+    };
+    let knows_operators = state.api().is_some() && !state.read_failures.iter().any(hides_operators);
+    if knows_operators && summary::is_left_over(&Reader::new(&state.world), plan) {
+        summary.set_left_over();
+    }
     summary
 }
 

@@ -133,6 +133,10 @@ impl Terms {
 
 /// Returns why the plan in its current state cannot be approved, if so.
 pub(super) fn summary_refusal(name: &str, summary: &PlanSummary) -> Option<Refusal> {
+    if summary.left_over {
+        let hint = format!("delete it: kubectl delete installplan {name}");
+        return Some(Refusal::new("it is left over from operators that were uninstalled", hint));
+    }
     if let Some(newer) = &summary.superseded_by {
         let hint = format!("it would install outdated versions; use {newer} instead, and delete {name}");
         return Some(Refusal::new(format!("superseded by {newer}"), hint));

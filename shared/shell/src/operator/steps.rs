@@ -120,9 +120,14 @@ impl Steps<'_> {
         }
     }
 
+    /// Deletes the Subscription, and InstallPlans that remain without it.
     pub(super) async fn delete_subscription(&mut self, printer: &mut Printer) -> Result<(), CliError> {
-        let Some(target) = &self.removal.subscription else { return Ok(()) };
-        self.delete(target, self.uid(target).as_deref(), printer).await
+        let removal = self.removal;
+        // A plan that is executed later would install the operator again.
+        for target in removal.subscription.iter().chain(&removal.plans) {
+            self.delete(target, self.uid(target).as_deref(), printer).await?;
+        }
+        Ok(())
     }
 
     /// Returns whether the operator runs, so that it processes finalizers of its custom resources.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   state --olm_core removal--> plan --prompt--> backup
-//!     Subscription, so that nothing is installed again
+//!     Subscription and InstallPlans, so that nothing is installed again
 //!     custom resources, while the operator can process their finalizers
 //!     ClusterServiceVersions; where no controller runs, also what their finalizer stands for
 //!     CustomResourceDefinitions, conversion webhooks, OperatorGroup
@@ -156,11 +156,12 @@ pub(super) async fn remove(
 
 /// Returns the objects that the removal deletes by itself.
 fn planned(removal: &Removal, operands: &[Operands]) -> Vec<ObjectRef> {
-    let Removal { subscription, csvs, crds, group, .. } = removal;
+    let Removal { subscription, plans, csvs, crds, group, .. } = removal;
     let crds = crds.iter().filter(|crd| crd.kept.is_none());
     let crds = crds.map(|crd| kinds::CUSTOM_RESOURCE_DEFINITION.object("", &crd.name));
     let operands = operands.iter().flat_map(|operands| &operands.objects).map(ObjectRef::from_object);
-    let mut all: Vec<ObjectRef> = subscription.iter().cloned().chain(operands).chain(csvs.iter().cloned()).collect();
+    let mut all: Vec<ObjectRef> =
+        subscription.iter().chain(plans).cloned().chain(operands).chain(csvs.iter().cloned()).collect();
     let permissions = removal.permissions.iter().filter(|permission| permission.kept.is_none());
     all.extend(crds.chain(permissions.filter_map(Permission::target)).chain(group.iter().cloned()));
     all
@@ -273,12 +274,15 @@ pub(super) fn targets(world: &Reader<'_>, namespace: &str) -> BTreeSet<String> {
 
 /// Returns what is done, in lines.
 fn plan(removal: &Removal, operands: &[Operands]) -> Vec<String> {
-    let Removal { namespace, subscription, csvs, crds, permissions, dependencies, group, .. } = removal;
+    let Removal { namespace, subscription, plans, csvs, crds, permissions, dependencies, group, .. } = removal;
     let mut lines = vec![format!("In namespace {namespace}:")];
     if removal.interrupted.is_some() {
         lines.push("  continue the removal that was interrupted".to_owned());
     }
     lines.extend(subscription.iter().map(|target| format!("  delete Subscription {}", target.name)));
+    lines.extend(
+        plans.iter().map(|target| format!("  delete InstallPlan {}, which installs only this operator", target.name)),
+    );
     let csvs = csvs.iter().map(|csv| {
         format!("  delete ClusterServiceVersion {} with its Deployments, permissions, Services and webhooks", csv.name)
     });

@@ -49,6 +49,8 @@ forms! {
         step: Option<Step>,
         /// The newer plan of the namespace, if there is one.
         superseded_by: Option<String>,
+        /// Whether it is left over from operators that were uninstalled; absent if not.
+        left_over: Option<bool>,
         /// Why it is not complete: the field `reason` contains the code, the other fields depend on it.
         reason: Option<Map<String, Value>>,
         /// Fields of its spec that OLM ignores.
@@ -103,6 +105,8 @@ forms! {
         step: Option<Step>,
         /// The newer plan of the namespace, if there is one.
         superseded_by: Option<String>,
+        /// Whether it is left over from operators that were uninstalled; absent if not.
+        left_over: Option<bool>,
         /// Why it is not complete: the field `reason` contains the code, the other fields depend on it.
         reason: Option<Map<String, Value>>,
         /// Fields of its spec that OLM ignores.
