@@ -32,6 +32,58 @@ pub fn count(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
+/// Maximum length of a cause in a table that is not wide, in characters.
+pub const CAUSE: usize = 80;
+
+/// Returns a message of at most that number of characters: an explanation in parentheses is omitted, then all but the first clauses of a
+/// list (`a; b; c`), then the context of the innermost cause (`a: b: c`), and at last the end. `…` marks what is omitted.
+pub fn clause(text: &str, limit: usize) -> String {
+    let is_short = |text: &str| text.chars().count() <= limit;
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let whole = words(text);
+    if is_short(&whole) {
+        return whole;
+    }
+    let plain = words(&without_explanations(&whole));
+    if is_short(&plain) {
+        return plain;
+    }
+    let mut first = String::new();
+    for clause in plain.split_inclusive("; ") {
+        if !is_short(&format!("{first}{clause}…")) {
+            break;
+        }
+        first.push_str(clause);
+    }
+    if !first.is_empty() {
+        return format!("{first}…");
+    }
+    let start = plain.match_indices(": ").find(|(start, _)| is_short(&format!("…{}", &plain[*start + 1..])));
+    match start {
+        Some((start, _)) => format!("…{}", &plain[start + 1..]),
+        None => {
+            let end = whole.char_indices().nth(limit.saturating_sub(1)).map_or(whole.len(), |(end, _)| end);
+            format!("{}…", whole[..end].trim_end())
+        }
+    }
+}
+
+/// Removes parentheses with several words. Those without a space are parts of names and calls.
+fn without_explanations(text: &str) -> String {
+    let mut rest = text;
+    let mut plain = String::new();
+    while let Some((before, after)) = rest.split_once(" (") {
+        let Some((inside, tail)) = after.split_once(')') else { break };
+        plain.push_str(before);
+        if !inside.contains(' ') {
+            plain.push_str(&format!(" ({inside})"));
+        }
+        rest = tail;
+    }
+    plain.push_str(rest);
+    plain
+}
+
 /// Wraps a paragraph at that number of columns.
 pub fn wrapped(text: &str, columns: usize) -> String {
     let mut lines = vec![String::new()];
@@ -51,6 +103,31 @@ pub fn wrapped(text: &str, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_cause_becomes_one_clause() {
+        let x509 = "x509: certificate signed by unknown authority (possibly because of \"crypto/rsa: verification error\" while \
+                    trying to verify candidate authority certificate \"Example, Inc.\")";
+        let chain = format!(
+            "failed to pull image \"registry.example.com/catalog:v1\": tls: failed to verify certificate: {x509}"
+        );
+        let list = "requirements are not met: CustomResourceDefinition a.example.com: CRD is not present; \
+                    CustomResourceDefinition b.example.com: CRD is not present";
+        let sentence = "no words that separate a cause from its context occur in this long sentence of a user";
+        for (text, limit, expected) in [
+            ("short", 80, "short"),
+            ("two\nlines", 80, "two lines"),
+            (x509, 80, "x509: certificate signed by unknown authority"),
+            (chain.as_str(), 80, "… failed to verify certificate: x509: certificate signed by unknown authority"),
+            (list, 90, "requirements are not met: CustomResourceDefinition a.example.com: CRD is not present; …"),
+            (sentence, 40, "no words that separate a cause from its…"),
+            ("größer", 4, "grö…"),
+        ] {
+            let clause = clause(text, limit);
+            assert_eq!(clause, expected);
+            assert!(clause.chars().count() <= limit, "{clause}");
+        }
+    }
 
     #[test]
     fn names_are_joined_and_many_are_shortened() {

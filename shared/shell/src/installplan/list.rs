@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use olm_core::api::install_plan::{InstallPlan, Phase};
 use olm_core::api::object;
 use olm_core::installplan::summary::{self, PlanSummary};
+use olm_core::listing::clause;
 use olm_core::plan::{BlockingBundle, Reason};
+use olm_core::visible::word;
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
@@ -208,7 +210,7 @@ fn entry(listed: &Listed<'_>, state: &ClusterState, is_wide: bool) -> Entry {
     let phase = if summary.phase == Phase::None { "<none>" } else { summary.phase.as_str() };
     let (done, all) = summary.steps;
     let step = summary.step.as_ref().map(|step| format!("{}/{}", step.kind, step.name));
-    let why = why(summary);
+    let why = why(plan, summary);
     cells.extend([
         object::name(plan).to_owned(),
         csvs.join(", "),
@@ -219,7 +221,7 @@ fn entry(listed: &Listed<'_>, state: &ClusterState, is_wide: bool) -> Entry {
         format!("{done}/{all}"),
         step.unwrap_or_default(),
         subscriptions.join(","),
-        if is_wide { why } else { shortened(&why) },
+        if is_wide { why } else { clause(&why, SHORT) },
     ]);
     // With all namespaces a line is an argument list: xargs -L1 kubectl olm install-plan approve
     let place = state.namespace.is_none().then(|| format!(" -n {}", object::namespace(plan)));
@@ -227,7 +229,7 @@ fn entry(listed: &Listed<'_>, state: &ClusterState, is_wide: bool) -> Entry {
 }
 
 /// Returns what a plan waits for, without its name.
-fn why(summary: &PlanSummary) -> String {
+fn why(plan: &Value, summary: &PlanSummary) -> String {
     let reason = summary.reason.as_ref().map(|reason| match reason {
         Reason::ApprovalNeeded { .. } => "waits for approval".to_owned(),
         Reason::InstallPlanFailed { message, blocking_bundle, .. } => format!("{message}{}", blamed(blocking_bundle)),
@@ -238,19 +240,22 @@ fn why(summary: &PlanSummary) -> String {
         other => other.to_string(),
     });
     let superseded = summary.superseded_by.as_ref().map(|newer| format!("superseded by {newer}"));
-    superseded.into_iter().chain(reason).chain(summary.ignored_edits.iter().cloned()).collect::<Vec<_>>().join("; ")
+    let left_over = summary.left_over.then(|| {
+        let (name, namespace) = (word(object::name(plan)), word(object::namespace(plan)));
+        format!("left over; kubectl delete installplan {name} -n {namespace}")
+    });
+    left_over
+        .into_iter()
+        .chain(superseded)
+        .chain(reason)
+        .chain(summary.ignored_edits.iter().cloned())
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 /// Returns the bundle whose step it is, if the plan has several.
 fn blamed(blocking_bundle: &BlockingBundle) -> String {
     if blocking_bundle.others.is_empty() { String::new() } else { format!(" ({})", blocking_bundle.csv) }
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(SHORT) {
-        Some((end, _)) => format!("{}…", text[..end].trim_end()),
-        None => text.to_owned(),
-    }
 }
 
 /// Returns a plan as data.

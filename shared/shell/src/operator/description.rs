@@ -4,11 +4,10 @@ use std::fmt::Write as _;
 
 use olm_core::diagnosis::{Diagnosis, Problem, Stage};
 use olm_core::health::{Health, Version};
-use olm_core::listing::wrapped;
+use olm_core::listing::{CAUSE, clause, wrapped};
 use olm_core::plan::Severity;
 use olm_core::visible::one_line;
 
-use super::list::shortened;
 use crate::cli::paint::{Paint, Tone};
 use crate::cli::table::Table;
 
@@ -71,7 +70,7 @@ fn table(stages: &[Stage], namespace: &str, is_wide: bool) -> Table {
                 format!("{}/{}", object.namespace, object.name)
             }
         });
-        let message = if is_wide { message.clone() } else { shortened(message) };
+        let message = if is_wide { message.clone() } else { clause(message, CAUSE) };
         table.row([stage.as_str().to_owned(), state.as_str().to_owned(), object, message]);
     }
     table

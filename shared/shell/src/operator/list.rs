@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use olm_core::api::object;
 use olm_core::health::{Health, Operator, Version};
+use olm_core::listing::{CAUSE, clause};
 use olm_core::plan::Reason;
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
@@ -19,9 +20,6 @@ use crate::cli::table;
 use crate::cli::{CliError, Outcome, Printer};
 use crate::cluster::api::Api;
 use crate::observe::{self, ClusterState, Overlay, ReadScope};
-
-/// The maximum length, in characters, of a cause in a table that is not wide.
-const SHORT: usize = 80;
 
 /// Which operators to list.
 #[derive(Clone, Debug)]
@@ -158,7 +156,7 @@ fn entry(operator: &Operator, world: &Reader<'_>, state: &ClusterState, is_wide:
         operator.package.clone(),
         operator.channel.clone(),
         operator.catalog.clone(),
-        if is_wide { cause } else { shortened(&cause) },
+        if is_wide { cause } else { clause(&cause, CAUSE) },
         operator.command.clone().unwrap_or_default(),
     ]);
     let place = if state.namespace.is_none() { format!(" -n {}", operator.namespace) } else { String::new() };
@@ -179,13 +177,6 @@ fn number(version: &Version) -> String {
 
 fn is_version(text: &str) -> bool {
     text.parse::<olm_core::version::Version>().is_ok()
-}
-
-pub(super) fn shortened(text: &str) -> String {
-    match text.char_indices().nth(SHORT) {
-        Some((end, _)) => format!("{}…", text[..end].trim_end()),
-        None => text.to_owned(),
-    }
 }
 
 /// Returns an operator as data.
