@@ -132,6 +132,11 @@ fn in_channel(channel: Option<&str>) -> String {
 }
 
 impl Unselectable {
+    /// Returns whether the catalog or the package is not known: it may be in a catalog that was not read.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::NoCatalogs | Self::UnknownCatalog { .. } | Self::UnknownPackage { .. })
+    }
+
     /// Returns the next thing to try.
     pub fn hint(&self) -> String {
         match self {

@@ -21,6 +21,7 @@ use crate::cli::{CliError, ErrorKind, Outcome, Printer, errors, output, table};
 use crate::cluster::api::{Api, ListQuery, Resource, WatchEvent};
 use crate::cluster::fetch_catalog::{self, Fetched};
 use crate::cluster::follow;
+use crate::cluster::installed::held_outside;
 use crate::cluster::request_error::RequestError;
 use crate::cluster::watcher::{Step, Watcher};
 use crate::image;
@@ -139,6 +140,7 @@ impl Lister<'_> {
                 "" => "No CatalogSources found".to_owned(),
                 namespace => format!("No CatalogSources found in {namespace} namespace; -A lists all namespaces"),
             });
+            self.hint_at_directories(printer).await;
             return Ok(Outcome::Done);
         }
         let uncounted = sources.values().filter_map(|(_, count)| count.as_ref()?.as_ref().err());
@@ -146,12 +148,22 @@ impl Lister<'_> {
         if !listing.entries.is_empty() || !list.wants_table() {
             listing.print(list, printer)?;
         }
+        if list.wants_table() {
+            self.hint_at_directories(printer).await;
+        }
         let missing = names.iter().filter(|name| !sources.keys().any(|(_, known)| known == *name));
         let missing: Vec<CliError> = missing.map(|name| self.missing(name)).collect();
         for error in &missing {
             printer.error(error);
         }
         Ok(if missing.is_empty() { Outcome::Done } else { Outcome::Negative })
+    }
+
+    /// Reports that controllers outside of the cluster can have catalogs that are not listed.
+    async fn hint_at_directories(&self, printer: &mut Printer) {
+        if let Some(lease) = held_outside(&self.api).await {
+            printer.talk(format_args!("hint: {}", lease.directories_hint()));
+        }
     }
 
     fn missing(&self, name: &str) -> CliError {

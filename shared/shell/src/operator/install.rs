@@ -39,6 +39,7 @@ use crate::cli::source::read_catalogs;
 use crate::cli::table::Table;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::Api;
+use crate::cluster::installed::held_outside;
 use crate::image;
 use crate::installplan::explain::{self, differences, overview};
 use crate::installplan::policy::{Refusal, Terms};
@@ -251,11 +252,19 @@ async fn prepare(
         CatalogSelection::Directory(directory) => (directory.namespace.as_deref(), directory.name.as_str()),
     });
     let request = Request { package: &package, range: range.as_ref(), channel: options.channel.as_deref(), catalog };
-    let selected = selection::select(&candidates, request).map_err(|error| {
-        let unread = state.read_failures.iter().filter(|failure| failure.is_of_catalogs());
-        let hints = std::iter::once(error.hint()).chain(unread.map(ToString::to_string));
-        hints.fold(CliError::input(error.to_string()), CliError::hint)
-    })?;
+    let selected = match selection::select(&candidates, request) {
+        Ok(selected) => selected,
+        Err(error) => {
+            let unread = state.read_failures.iter().filter(|failure| failure.is_of_catalogs());
+            let outside = match state.api().filter(|_| error.is_missing()) {
+                Some(api) => held_outside(api).await,
+                None => None,
+            };
+            let hints = std::iter::once(error.hint()).chain(unread.map(ToString::to_string));
+            let hints = hints.chain(outside.map(|lease| lease.directories_hint()));
+            return Err(hints.fold(CliError::input(error.to_string()), CliError::hint));
+        }
+    };
     warn_of_deprecation(&selected, printer);
     let content = content(selected.snapshot, selected.entry, &options.images).await?;
     let csv: Value = serde_json::from_str(&content.csv_json)
@@ -600,6 +609,10 @@ async fn finish(
         let note = options.dry_run.note();
         for object in objects.iter().filter(|_| !note.is_empty()) {
             printer.line(format_args!("{} created{note}", label(object)))?;
+        }
+        let is_new = objects.iter().any(|object| object::kind(object) == "Subscription");
+        if let Some(existing) = existing_name(state, namespace, subscription).filter(|_| !note.is_empty() && !is_new) {
+            printer.line(format_args!("{} unchanged{note}", label(existing)))?;
         }
         return Ok(outcome);
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use olm_core::api::object::Gvk;
 use olm_core::api::status::Status;
+use olm_core::listing::listed;
 use olm_core::plan::{Key, Reason};
 use olm_core::planner::Planner;
 use tokio::sync::watch;
@@ -81,6 +82,11 @@ impl<'a> Live<'a> {
                 return self.stopped(stopped, "waiting for the API server or the Lease", &[], printer);
             }
         };
+        match self.directories() {
+            Some(directories) if timeline => printer.talk(directories),
+            Some(directories) => tracing::info!("{directories}"),
+            None => {}
+        }
         let planner = Planner::measured(self.options.settings(), metrics.around());
         let voice = match (self.audit, timeline) {
             (true, _) => Voice::Audit(&mut *printer, self.options.output),
@@ -154,6 +160,28 @@ impl<'a> Live<'a> {
                 Ok(if is_done { Outcome::Done } else { Outcome::Negative })
             }
         }
+    }
+
+    /// Returns that other commands do not know the catalogs in directories; `None` without such catalogs, or if nothing is installed from
+    /// them later.
+    fn directories(&self) -> Option<String> {
+        if self.audit || self.once || self.options.catalogs.is_empty() {
+            return None;
+        }
+        let names: Vec<String> = self
+            .options
+            .catalogs
+            .iter()
+            .map(|catalog| {
+                let namespace = catalog.namespace.as_deref().unwrap_or(&self.options.namespace);
+                format!("{namespace}/{}", catalog.name)
+            })
+            .collect();
+        Some(format!(
+            "the content of {} is known only to this process, as there is no CatalogSource: pass the same --catalog to kubectl olm \
+             operator install, outdated and upgrade",
+            listed(&names)
+        ))
     }
 
     /// Prints what is open: an audit on stdout, as all its output.
