@@ -30,12 +30,23 @@ enum Found {
     Unreadable(String),
     /// It has no OLM.
     NoOlm,
-    /// It has the CRDs of OLM, but no controllers.
-    NoControllers,
-    /// The controllers of OLM, as described, are stopped, and no others are running.
-    Stopped(String),
-    /// OLM runs, as described, with this many operators, and this many for which a user has to act.
-    Olm { described: String, operators: usize, blocked: usize },
+    /// It has the CRDs of OLM.
+    Olm(Olm),
+}
+
+/// The OLM of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Olm {
+    /// The controllers that are running, as described.
+    running: Vec<String>,
+    /// The installations whose controllers are stopped, as described.
+    stopped: Vec<String>,
+    /// The number of operators.
+    operators: usize,
+    /// The number of operators for which a user has to act.
+    blocked: usize,
+    /// The number of operators that run, and whose upgrade waits for approval.
+    upgradable: usize,
 }
 
 /// Prints what to do next.
@@ -69,20 +80,21 @@ fn read(flags: &ClusterFlags) -> Result<Found, CliError> {
             futures::join!(has_crds(&api), installed(&api), held_leases(&api), operators::read(api.clone(), None));
         Ok::<_, CliError>((has_crds?, installations?, leases?, operators))
     })?;
+    if !has_crds {
+        return Ok(Found::NoOlm);
+    }
     let (stopped, running): (Vec<_>, Vec<_>) = installations.into_iter().partition(|found| found.stopped);
-    let mut described: Vec<String> = running.iter().map(Installation::describe).collect();
-    described.extend(leases.iter().map(|lease| format!("kubectl olm run on {}", lease.holder_identity)));
-    let stopped = stopped.first().map(Installation::describe);
-    Ok(match (has_crds, described.is_empty(), stopped) {
-        (false, _, _) => Found::NoOlm,
-        (true, true, None) => Found::NoControllers,
-        (true, true, Some(stopped)) => Found::Stopped(stopped),
-        (true, false, _) => {
-            let all = operators::found(&operators?)?;
-            let blocked = all.iter().filter(|operator| operator.health == Health::Blocked).count();
-            Found::Olm { described: described.join(", "), operators: all.len(), blocked }
-        }
-    })
+    let describe = |found: &[Installation]| found.iter().map(Installation::describe).collect::<Vec<_>>();
+    let mut olm = Olm { running: describe(&running), stopped: describe(&stopped), ..Olm::default() };
+    olm.running.extend(leases.iter().map(|lease| format!("kubectl olm run on {}", lease.holder_identity)));
+    let all = operators::found(&operators?)?;
+    let count = |health: Health| all.iter().filter(|operator| operator.health == health).count();
+    Ok(Found::Olm(Olm {
+        operators: all.len(),
+        blocked: count(Health::Blocked),
+        upgradable: count(Health::Upgradable),
+        ..olm
+    }))
 }
 
 /// Returns whether the cluster has one of the CRDs of OLM.
@@ -102,23 +114,7 @@ fn text(found: &Found) -> String {
         Found::NoCluster => ("No cluster is configured: there is no kubeconfig file.".to_owned(), &WITHOUT_CLUSTER),
         Found::Unreadable(why) => (format!("The cluster cannot be read: {why}."), &WITHOUT_ANSWER),
         Found::NoOlm => ("The cluster has no OLM.".to_owned(), &WITHOUT_OLM),
-        Found::NoControllers => {
-            ("The cluster has the CRDs of OLM, but no controllers are running.".to_owned(), &WITHOUT_CONTROLLERS)
-        }
-        Found::Stopped(described) => {
-            (format!("The cluster has {described}, and no controllers are running."), &STOPPED)
-        }
-        Found::Olm { described, operators: 0, .. } => {
-            (format!("The cluster has {described}, and no operators."), &WITHOUT_OPERATORS)
-        }
-        Found::Olm { described, operators, blocked: 0 } => (
-            format!("The cluster has {described}, and {}. None needs an action.", counted(*operators)),
-            &WITH_OPERATORS,
-        ),
-        Found::Olm { described, operators, blocked } => (
-            format!("The cluster has {described}, and {}. {blocked} of them need an action.", counted(*operators)),
-            &BLOCKED,
-        ),
+        Found::Olm(olm) => (olm.state(), olm.commands()),
     };
     let width = commands.iter().chain(&HELP).map(|(command, _)| command.len()).max().unwrap_or_default();
     let line = |(command, what): &(&str, &str)| format!("  kubectl olm {command:width$}   {what}\n");
@@ -126,8 +122,51 @@ fn text(found: &Found) -> String {
     format!("{state}\n\n{lines}")
 }
 
-fn counted(operators: usize) -> String {
-    if operators == 1 { "1 operator".to_owned() } else { format!("{operators} operators") }
+impl Olm {
+    /// Returns sentences about the controllers and the operators.
+    fn state(&self) -> String {
+        let operators = match self.operators {
+            0 => "no operators".to_owned(),
+            1 => "1 operator".to_owned(),
+            count => format!("{count} operators"),
+        };
+        let present: Vec<&str> = self.running.iter().chain(&self.stopped).map(String::as_str).collect();
+        if self.running.is_empty() {
+            let olm = if present.is_empty() { "the CRDs of OLM".to_owned() } else { present.join(", ") };
+            let consequence = match self.operators {
+                0 => "",
+                1 => ": nothing installs, upgrades or repairs it",
+                _ => ": nothing installs, upgrades or repairs them",
+            };
+            return format!("The cluster has {olm} and {operators}. No controllers are running{consequence}.");
+        }
+        let state = format!("The cluster has {}, and {operators}.", present.join(", "));
+        let approval = match self.upgradable {
+            0 => String::new(),
+            1 => " 1 upgrade waits for approval.".to_owned(),
+            count => format!(" {count} upgrades wait for approval."),
+        };
+        match (self.operators, self.blocked) {
+            (0, _) => state,
+            (_, 0) if self.upgradable > 0 => format!("{state}{approval}"),
+            (1, 0) => format!("{state} It needs no action."),
+            (_, 0) => format!("{state} None needs an action."),
+            (1, _) => format!("{state} It needs an action."),
+            (_, 1) => format!("{state} 1 of them needs an action.{approval}"),
+            (_, blocked) => format!("{state} {blocked} of them need an action.{approval}"),
+        }
+    }
+
+    fn commands(&self) -> &'static [(&'static str, &'static str)] {
+        match (self.running.is_empty(), self.stopped.is_empty()) {
+            (true, true) => &WITHOUT_CONTROLLERS,
+            (true, false) => &STOPPED,
+            _ if self.operators == 0 => &WITHOUT_OPERATORS,
+            _ if self.blocked > 0 => &BLOCKED,
+            _ if self.upgradable > 0 => &UPGRADABLE,
+            _ => &WITH_OPERATORS,
+        }
+    }
 }
 
 const HELP: [(&str, &str); 1] = [("--help", "List all commands")];
@@ -162,6 +201,11 @@ const WITH_OPERATORS: [(&str, &str); 4] = [
     ("operator upgrade NAME -n NAMESPACE", "Upgrade one, after a prompt for each step"),
     ("status", "Show the state of OLM and of its catalogs"),
 ];
+const UPGRADABLE: [(&str, &str); 3] = [
+    ("operator list -A", "List operators, the versions that wait, and the command that continues"),
+    ("operator upgrade NAME -n NAMESPACE", "Show what an upgrade changes, and approve it after a prompt"),
+    ("status", "Show the state of OLM and of its catalogs"),
+];
 const BLOCKED: [(&str, &str); 2] = [
     ("operator list -A --blocked", "Show why, and the command that helps"),
     ("status", "Show the state of OLM and of its catalogs"),
@@ -171,27 +215,66 @@ const BLOCKED: [(&str, &str); 2] = [
 mod tests {
     use super::*;
 
+    const UPSTREAM: &str = "upstream OLM v1 in namespace olm";
+
+    fn olm(operators: usize, blocked: usize, upgradable: usize) -> Olm {
+        Olm { running: vec![UPSTREAM.to_owned()], stopped: Vec::new(), operators, blocked, upgradable }
+    }
+
+    fn without_controllers(operators: usize, stopped: &[&str]) -> Olm {
+        let stopped = stopped.iter().map(|text| (*text).to_owned()).collect();
+        Olm { running: Vec::new(), stopped, ..olm(operators, 0, 0) }
+    }
+
     #[test]
     fn each_state_fits_on_a_screen_and_names_a_next_command() {
-        let olm = |operators, blocked| Found::Olm {
-            described: "upstream OLM v1 in namespace olm".to_owned(),
-            operators,
-            blocked,
-        };
         for (found, command) in [
             (Found::NoCluster, "run --simulate DIR"),
             (Found::Unreadable("it does not respond within 3 s".to_owned()), "version"),
             (Found::NoOlm, "install --crds-only"),
-            (Found::NoControllers, "run"),
-            (Found::Stopped("upstream OLM v1 in namespace olm (stopped)".to_owned()), "hand-back"),
-            (olm(0, 0), "catalog list"),
-            (olm(2, 0), "operator list -A"),
-            (olm(2, 1), "operator list -A --blocked"),
+            (Found::Olm(without_controllers(2, &[])), "run"),
+            (Found::Olm(without_controllers(2, &["upstream OLM v1 in namespace olm (stopped)"])), "hand-back"),
+            (Found::Olm(olm(0, 0, 0)), "catalog list"),
+            (Found::Olm(olm(2, 0, 0)), "operator list -A"),
+            (Found::Olm(olm(2, 0, 1)), "operator list -A"),
+            (Found::Olm(olm(2, 1, 1)), "operator list -A --blocked"),
         ] {
             let screen = text(&found);
             assert!(screen.lines().count() < 24, "{screen}");
             assert!(screen.contains(&format!("\n\n  kubectl olm {command}  ")), "{screen}");
             assert!(screen.ends_with("   List all commands\n"), "{screen}");
         }
+    }
+
+    #[test]
+    fn approvals_stopped_controllers_and_unmanaged_operators_are_stated() {
+        let has = |rest: &str| format!("The cluster has upstream OLM v1 in namespace olm, and {rest}");
+        for (olm, expected) in [
+            (olm(0, 0, 0), has("no operators.")),
+            (olm(1, 0, 0), has("1 operator. It needs no action.")),
+            (olm(2, 0, 0), has("2 operators. None needs an action.")),
+            (olm(2, 0, 1), has("2 operators. 1 upgrade waits for approval.")),
+            (olm(3, 1, 2), has("3 operators. 1 of them needs an action. 2 upgrades wait for approval.")),
+            (
+                without_controllers(1, &[]),
+                "The cluster has the CRDs of OLM and 1 operator. No controllers are running: nothing installs, upgrades or repairs it."
+                    .to_owned(),
+            ),
+            (
+                without_controllers(0, &["upstream OLM v1 in namespace olm (stopped)"]),
+                "The cluster has upstream OLM v1 in namespace olm (stopped) and no operators. No controllers are running."
+                    .to_owned(),
+            ),
+        ] {
+            assert_eq!(olm.state(), expected);
+        }
+        let beside = Olm {
+            running: vec!["kubectl-olm v1 in namespace olm".to_owned()],
+            stopped: vec!["upstream OLM v1 (stopped)".to_owned()],
+            ..olm(2, 0, 0)
+        };
+        assert!(beside.state().starts_with(
+            "The cluster has kubectl-olm v1 in namespace olm, upstream OLM v1 (stopped), and 2 operators."
+        ));
     }
 }
