@@ -11,7 +11,8 @@ use olm_shell::olm::release::ReleaseFlags;
 ///
 /// Objects are applied server-side, CRDs first; the command can be repeated. It refuses a cluster with another OLM, waits
 /// until the Deployments are available and the ClusterServiceVersion of the package server has succeeded, and ends early
-/// if a pod cannot start. With --dry-run=client it connects to no cluster: -o yaml prints the manifests.
+/// if a pod cannot start. --dry-run=client compares with the cluster, if one is configured; with -o yaml it prints the
+/// manifests, and connects to no cluster.
 ///
 /// Exit codes: 0 success, 1 OLM is installed but not ready, 2 error.
 #[derive(Debug, clap::Args)]

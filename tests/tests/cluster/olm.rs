@@ -216,8 +216,10 @@ fn upstream_olm_is_installed_upgraded_and_reported() {
     // Before: nothing is there, and nothing can be upgraded.
     let (answer, out, talk) = cluster.status(nothing(), "");
     assert_eq!((answer, out.as_str()), (Ok(Outcome::Negative), "OLM: not installed\n"), "{talk}");
-    let (answer, _, _) = cluster.installs(cluster.release("0.2.0"), upgrade(), |_| {});
-    assert_eq!(answer.unwrap_err().message, "OLM is not installed on this cluster");
+    for release in [cluster.release("0.2.0"), nothing()] {
+        let (answer, _, _) = cluster.installs(release, upgrade(), |_| {});
+        assert_eq!(answer.unwrap_err().message, "OLM is not installed on this cluster");
+    }
 
     // A dry run changes nothing; the client's connects to no cluster and prints manifests.
     let (answer, out, talk) =
@@ -243,6 +245,17 @@ fn upstream_olm_is_installed_upgraded_and_reported() {
     // CRDs, then everything else; the package server never succeeds, because no controllers run.
     let (answer, out, talk) = cluster.installs(nothing(), Mode::Install, |options| options.crds_only = true);
     assert_eq!((answer, lines(&out, " created")), (Ok(Outcome::Done), 9), "{out}{talk}");
+    // Controllers that hold the Lease would write at the same time, or prevent others from starting.
+    cluster.creates(&json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": "kubectl-olm-run", "namespace": "olm" },
+        "spec": { "holderIdentity": "desk_1_0a", "leaseDurationSeconds": 60 },
+    }));
+    for release in [cluster.release("0.1.0"), own("example.com/run:1")] {
+        let error = cluster.installs(release, Mode::Install, |_| {}).0.unwrap_err();
+        assert!(error.message.ends_with("desk_1_0a holds the Lease olm/kubectl-olm-run"), "{error}");
+        assert!(error.hints[0].starts_with("stop it: "), "{error}");
+    }
+    cluster.kubectl(&["delete", "lease", "kubectl-olm-run", "-n", "olm"]);
     let (answer, out, talk) =
         cluster.installs(cluster.release("0.1.0"), Mode::Install, |options| options.timeout = Duration::ZERO);
     assert_eq!((answer, lines(&out, " created")), (Ok(Outcome::Done), 9), "{out}{talk}");
@@ -251,6 +264,11 @@ fn upstream_olm_is_installed_upgraded_and_reported() {
     assert_eq!(answer, Ok(Outcome::Negative), "{talk}");
     assert!(talk.contains("clusterserviceversion/packageserver: no controller has processed it\n"), "{talk}");
     assert!(talk.contains("error: OLM is not ready after 2s\nhint: run the command again"), "{talk}");
+    assert_eq!(talk.matches("CustomResourceDefinitions of OLM").count(), 0, "{talk}");
+    // A client dry run compares with the cluster.
+    let (answer, out, _) =
+        cluster.installs(cluster.release("0.1.0"), Mode::Install, |options| options.dry_run = DryRun::Client);
+    assert_eq!((answer, lines(&out, " unchanged (dry run)")), (Ok(Outcome::Done), 18), "{out}");
     cluster.package_server_succeeds();
     let (answer, out, talk) = cluster.installs(cluster.release("0.1.0"), Mode::Install, |_| {});
     assert_eq!((answer, lines(&out, " unchanged")), (Ok(Outcome::Done), 18), "{out}{talk}");
@@ -278,7 +296,7 @@ fn upstream_olm_is_installed_upgraded_and_reported() {
     assert_eq!(answer, Ok(Outcome::Done), "{out}{talk}");
     assert!(out.starts_with("OLM: upstream OLM v0.1.0 in namespace olm\nObjects: 18 present\n\nCatalogs:\n"), "{out}");
     assert!(out.contains("\nCatalogSource   olm         market   Present"), "{out}");
-    assert!(out.contains("\nOperators:\n") && out.contains("packageserver"), "{out}");
+    assert!(out.contains("\nOperators in all namespaces:\n") && out.contains("packageserver"), "{out}");
     cluster.kubectl(&["scale", "deployment/olm-operator", "-n", "olm", "--replicas=0"]);
     cluster.kubectl(&["label", "namespace/operators", "tea=green"]);
     let (_, out, _) = cluster.status(cluster.release("0.2.0"), "json");
@@ -355,6 +373,11 @@ fn olm_is_removed_with_a_stuck_api_and_a_namespace_that_hangs() {
     assert!(plan.starts_with("clusterserviceversion.operators.coreos.com/"), "{plan}");
     assert!(plan.ends_with("/subscriptions.operators.coreos.com deleted (server dry run)\n"), "{plan}");
     assert!(cluster.kubectl(&["get", "crds", "-o", "name"]).contains("subscriptions.operators.coreos.com"));
+
+    let (answer, plan, talk) = cluster.uninstalls(|options| options.dry_run = DryRun::Client);
+    assert_eq!(answer, Ok(Outcome::Negative), "{talk}");
+    assert!(plan.ends_with("/subscriptions.operators.coreos.com deleted (dry run)\n"), "{plan}");
+    assert!(talk.contains("error: OLM is in use: 1 objects"), "{talk}");
 
     // The namespace hangs; the finalizer is named, and everything before it is deleted.
     let (answer, out, talk) = cluster.uninstalls(|options| {

@@ -246,6 +246,7 @@ fn an_installation_serves_packages_and_is_removed_with_them() {
     pod.prints(&["serving PackageManifests"]);
     let (code, text) = cluster.olm(&format!("{install} 60s"));
     assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("the cluster has no catalog yet") && text.contains("kind: CatalogSource"), "{text}");
     let (code, text) = cluster.olm("status -o wide");
     assert!(code == Some(0) && words(&text).contains("v1.packages.operators.coreos.com Present"), "{text}");
 

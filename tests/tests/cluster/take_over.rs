@@ -143,11 +143,11 @@ fn a_cluster_changes_hands_and_back_without_another_write() {
     assert_eq!(answer, Ok(Outcome::Done), "{talk}");
     assert_eq!(
         out,
-        "deployment.apps/catalog-operator scaled to zero (server dry run)\n\
-         deployment.apps/olm-operator scaled to zero (server dry run)\n\
-         serviceaccount/kubectl-olm-run created (server dry run)\n\
+        "serviceaccount/kubectl-olm-run created (server dry run)\n\
          clusterrole.rbac.authorization.k8s.io/kubectl-olm-run created (server dry run)\n\
          clusterrolebinding.rbac.authorization.k8s.io/kubectl-olm-run created (server dry run)\n\
+         deployment.apps/catalog-operator scaled to zero (server dry run)\n\
+         deployment.apps/olm-operator scaled to zero (server dry run)\n\
          deployment.apps/kubectl-olm-run created (server dry run)\n"
     );
     assert_eq!(cluster.upstream(), [runs(2), runs(1)]);
@@ -183,8 +183,20 @@ fn a_cluster_changes_hands_and_back_without_another_write() {
     let (answer, _, _) = cluster.installs(super::olm::own("example.com/run:3"), upgrade, |_| {});
     assert!(answer.unwrap_err().hints[0].contains("kubectl olm take-over --image IMAGE"));
 
+    // Dry runs foresee what is done, in its order.
+    for (image, what) in [("example.com/run:2", "unchanged"), ("example.com/run:3", "configured")] {
+        let (_, out, talk) = cluster.takes_over(|options| {
+            options.images = images(image);
+            options.dry_run = DryRun::Client;
+        });
+        let expected = format!("deployment.apps/kubectl-olm-run {what} (dry run)");
+        assert_eq!(out.lines().last(), Some(expected.as_str()), "{out}{talk}");
+        assert_eq!(out.matches(" unchanged (dry run)").count(), if what == "unchanged" { 4 } else { 3 }, "{out}");
+    }
+    let (_, foreseen, _) = cluster.hands_back(|options| options.dry_run = DryRun::Client);
     let (answer, out, talk) = cluster.hands_back(|_| {});
     assert_eq!(answer, Ok(Outcome::Done), "{talk}");
+    assert_eq!(foreseen.replace(" (dry run)", ""), out);
     assert_eq!(
         out,
         "deployment.apps/kubectl-olm-run deleted\n\

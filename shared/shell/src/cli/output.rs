@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use olm_core::api::object;
+use olm_core::api::object::{self, ObjectRef};
 use serde_json::{Value, json};
 
 use super::columns::Columns;
@@ -127,6 +127,13 @@ impl Output {
 /// Returns `kind/name` in lower case, as kubectl and the other commands accept it.
 pub fn name(object: &Value) -> String {
     format!("{}/{}", object::gvk(object).kind.to_lowercase(), object::name(object))
+}
+
+/// Returns `kind.group/name` in lower case, as kubectl prints what it did.
+pub fn qualified(object: &Value) -> String {
+    let ObjectRef { gvk, name, .. } = ObjectRef::from_object(object);
+    let group = if gvk.group.is_empty() { String::new() } else { format!(".{}", gvk.group) };
+    format!("{}{group}/{name}", gvk.kind.to_lowercase())
 }
 
 #[cfg(test)]

@@ -13,17 +13,17 @@ use olm_core::distribution::installation::Installation;
 use olm_core::distribution::{CONTROLLERS, Distribution, RELEASE, Release, transfer};
 use serde_json::Value;
 
-use super::install::qualified;
 use super::transfer::{acquire, held, remove};
 use super::wait::{self, End, Waiting};
 use crate::blocking::block_on;
 use crate::cli::connect::connect;
 use crate::cli::flags::{ClusterFlags, DryRun};
+use crate::cli::output::qualified;
 use crate::cli::prompt::confirm;
 use crate::cli::table::age;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer, signal};
 use crate::cluster::api::Api;
-use crate::cluster::installed::{held_leases, installed, list, upstream_controllers};
+use crate::cluster::installed::{HeldLease, held_leases, installed, list, upstream_controllers};
 use crate::cluster::lease::Lease;
 use crate::cluster::upstream;
 use crate::run::preflight::{self, Agreement};
@@ -92,8 +92,7 @@ impl Change {
         let found = installed(&api).await?;
         let is_upstream = |found: &&Installation| found.distribution == Distribution::Upstream;
         let Some(upstream) = found.iter().filter(is_upstream).find(|found| !found.controllers.is_empty()) else {
-            return Err(CliError::new(ErrorKind::Api, "the cluster has no upstream OLM to hand back to")
-                .hint("to replace the controllers by upstream OLM: kubectl olm uninstall --keep-crds, and then kubectl olm install --version VERSION"));
+            return Err(no_upstream(&found, &held_leases(&api).await?));
         };
         let mut added = Vec::new();
         for kind in [&kinds::DEPLOYMENT, &kinds::CLUSTER_ROLE_BINDING, &kinds::CLUSTER_ROLE, &kinds::SERVICE_ACCOUNT] {
@@ -113,13 +112,23 @@ impl Change {
 
     fn print(&self, dry_run: DryRun, printer: &mut Printer) -> Result<Outcome, CliError> {
         let note = dry_run.note();
-        for target in &self.added {
+        // In the order of the transfer.
+        let (deployments, access) = self.parts();
+        for target in deployments {
             printer.line(format_args!("{} deleted{note}", qualified(&target.to_object())))?;
         }
         for deployment in &self.stopped {
             printer.line(format_args!("{} scaled up{note}", qualified(deployment)))?;
         }
+        for target in access {
+            printer.line(format_args!("{} deleted{note}", qualified(&target.to_object())))?;
+        }
         Ok(Outcome::Done)
+    }
+
+    /// Returns the Deployment to delete first, and the account with its permissions, which is deleted last.
+    fn parts(&self) -> (Vec<ObjectRef>, Vec<ObjectRef>) {
+        self.added.iter().cloned().partition(|target| target.gvk.kind == kinds::DEPLOYMENT.kind)
     }
 
     async fn execute(&self, options: &Options, upstream: &str, printer: &mut Printer) -> Result<Outcome, CliError> {
@@ -165,8 +174,7 @@ impl Change {
         waiting: &mut Waiting,
         printer: &mut Printer,
     ) -> Result<End, CliError> {
-        let (deployments, access): (Vec<ObjectRef>, Vec<ObjectRef>) =
-            self.added.iter().cloned().partition(|target| target.gvk.kind == kinds::DEPLOYMENT.kind);
+        let (deployments, access) = self.parts();
         remove(api, &deployments, printer).await?;
         acquire(api, lease).await?;
         for deployment in &self.stopped {
@@ -187,6 +195,23 @@ impl Change {
     }
 }
 
+/// Returns the error for a cluster without upstream OLM, with the way to it.
+fn no_upstream(found: &[Installation], leases: &[HeldLease]) -> CliError {
+    let error = CliError::new(ErrorKind::Api, "the cluster has no upstream OLM to hand back to");
+    if !found.is_empty() {
+        return error.hint("to replace the controllers by upstream OLM: kubectl olm uninstall --keep-crds, and then kubectl olm install --version VERSION");
+    }
+    match leases.first() {
+        Some(lease) => error.hint(format!(
+            "to replace kubectl olm run on {} by upstream OLM: stop it, and then kubectl olm install --version VERSION",
+            lease.holder_identity
+        )),
+        None => error
+            .hint("no controllers are installed: kubectl olm install --version VERSION installs upstream OLM")
+            .hint("kubectl olm run runs the controllers of kubectl-olm on this machine"),
+    }
+}
+
 /// Returns the objects of a kind that belong to this project's controllers in a namespace.
 async fn own_objects(api: &Api, kind: &Kind, namespace: &str) -> Result<Vec<ObjectRef>, CliError> {
     let labelled = list(api, kind, |query| query.labelled(RELEASE)).await?;
@@ -194,4 +219,28 @@ async fn own_objects(api: &Api, kind: &Kind, namespace: &str) -> Result<Vec<Obje
     let is_own =
         |object: &&Value| object::name(object) == CONTROLLERS && ["", namespace].contains(&object::namespace(object));
     Ok(labelled.iter().filter(is_own).map(ObjectRef::from_object).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use olm_core::distribution::installation::installations;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn without_upstream_olm_the_hint_depends_on_what_runs() {
+        let own = json!({ "metadata": { "name": CONTROLLERS, "namespace": "olm", "labels": { RELEASE: "v1.0.0" } } });
+        let lease = HeldLease {
+            namespace: "olm".to_owned(),
+            name: "kubectl-olm-run".to_owned(),
+            holder_identity: "desk_1_0a".to_owned(),
+            acquire_time: None,
+        };
+        let hint = |found: &[Installation], leases: &[HeldLease]| no_upstream(found, leases).hints.swap_remove(0);
+        let lease = [lease];
+        assert!(hint(&installations(&[own], &[]), &lease).contains("kubectl olm uninstall --keep-crds"));
+        assert!(hint(&[], &lease).starts_with("to replace kubectl olm run on desk_1_0a by upstream OLM: stop it"));
+        assert!(hint(&[], &[]).starts_with("no controllers are installed: kubectl olm install --version"));
+    }
 }

@@ -14,20 +14,22 @@ use olm_core::api::kinds::{self, Kind};
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::distribution::installation::Installation;
+use olm_core::distribution::state::difference;
 use olm_core::distribution::{self, Distribution, PACKAGES_API, Release, Stage, stage};
 use olm_core::packages::serve::registration;
 use serde_json::Value;
 
-use super::release::ReleaseFlags;
+use super::release::{Purpose, ReleaseFlags};
+use super::transfer::held;
 use super::wait::{self, End, Waiting};
 use crate::blocking::block_on;
 use crate::cli::connect::connect;
 use crate::cli::flags::{ClusterFlags, DryRun};
-use crate::cli::output::Output;
+use crate::cli::output::{Output, qualified};
 use crate::cli::table::{Table, age};
 use crate::cli::{CliError, ErrorKind, Outcome, Printer, signal};
 use crate::cluster::api::Api;
-use crate::cluster::installed::{HeldLease, get, held_leases, installed};
+use crate::cluster::installed::{get, held_leases, installed, list};
 use crate::cluster::request_error::{Place, RequestError};
 
 /// What may be on the cluster.
@@ -75,12 +77,34 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
 }
 
 async fn install(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let release = options.release.read(options.crds_only).await?;
-    if options.dry_run == DryRun::Client {
-        return print(options, &release.objects, "created", printer);
+    let purpose = match options.mode {
+        Mode::Install => Purpose::Install,
+        Mode::Upgrade { .. } => Purpose::Upgrade,
+    };
+    // An upgrade first needs an installation; for an installation, what it consists of is checked without a cluster.
+    let specified = match purpose {
+        Purpose::Upgrade => None,
+        _ => Some(options.release.read(options.crds_only, purpose).await?),
+    };
+    let is_table = matches!(options.output, Output::Table | Output::Wide);
+    let api = match connect(&options.cluster).await {
+        // Manifests are printed without a cluster.
+        _ if options.dry_run == DryRun::Client && !is_table => None,
+        Err(error) if options.dry_run == DryRun::Client && error.kind == ErrorKind::NoCluster => None,
+        connection => Some(connection?.api),
+    };
+    let release = match (specified, &api) {
+        (Some(release), _) => release,
+        (None, Some(api)) if installed(api).await?.is_empty() => return Err(not_installed()),
+        (None, _) => options.release.read(options.crds_only, purpose).await?,
+    };
+    if let Some(api) = &api {
+        check(api, options, &release).await?;
     }
-    let api = connect(&options.cluster).await?.api;
-    check(&api, options, &release, printer).await?;
+    let api = match api {
+        Some(api) if options.dry_run != DryRun::Client => api,
+        api => return print(api.as_ref(), options, &release.objects, printer).await,
+    };
     let mut waiting = Waiting::default();
     let work = apply_and_wait(&api, options, &release, &mut waiting, printer);
     let limit = if options.timeout.is_zero() { Duration::MAX } else { options.timeout };
@@ -89,15 +113,27 @@ async fn install(options: &Options, printer: &mut Printer) -> Result<Outcome, Cl
         Err(_) => {
             waiting.lines().for_each(|line| printer.reason(line));
             let message = format!("OLM is not ready after {}", age(options.timeout));
-            printer.error(&CliError::new(ErrorKind::Api, message).hint(
+            let mut error = CliError::new(ErrorKind::Api, message).hint(
                 "run the command again to continue waiting, or use a longer --timeout; kubectl olm status shows each object",
-            ));
+            );
+            let of_controllers = release.stage(Stage::Workloads).next();
+            if let Some(deployment) = waiting.deployment(&release).or(of_controllers) {
+                let (name, namespace) = (object::name(deployment), object::namespace(deployment));
+                error = error.hint(format!(
+                    "kubectl describe deployment {name} -n {namespace}, and kubectl logs deployment/{name} -n {namespace}, show what it waits for"
+                ));
+            }
+            printer.error(&error);
             return Ok(Outcome::Negative);
         }
     };
     match ended {
         End::Healthy => {
             printer.talk(done(options, &release));
+            let is_ready = options.dry_run == DryRun::None && !options.crds_only && !options.timeout.is_zero();
+            if is_ready && list(&api, &kinds::CATALOG_SOURCE, |query| query).await?.is_empty() {
+                printer.talk(without_catalog(&release.namespace));
+            }
             Ok(Outcome::Done)
         }
         End::Failed(causes) => {
@@ -110,6 +146,25 @@ async fn install(options: &Options, printer: &mut Printer) -> Result<Outcome, Cl
             Ok(Outcome::Negative)
         }
     }
+}
+
+/// Returns what follows the last message if the cluster has no CatalogSource: how to add one. Those in the namespace of OLM are global.
+fn without_catalog(namespace: &str) -> String {
+    format!(
+        "the cluster has no catalog yet, from which operators are installed; to add the one of OperatorHub.io:
+  kubectl apply -f - <<EOF
+  apiVersion: operators.coreos.com/v1alpha1
+  kind: CatalogSource
+  metadata:
+    name: operatorhubio-catalog
+    namespace: {namespace}
+  spec:
+    sourceType: grpc
+    image: quay.io/operatorhubio/catalog:latest
+    grpcPodConfig:
+      securityContextConfig: restricted
+  EOF"
+    )
 }
 
 /// Returns the last message.
@@ -126,19 +181,19 @@ fn done(options: &Options, release: &Release) -> String {
 }
 
 /// Checks that the release can be applied to the cluster.
-async fn check(api: &Api, options: &Options, release: &Release, printer: &mut Printer) -> Result<(), CliError> {
+async fn check(api: &Api, options: &Options, release: &Release) -> Result<(), CliError> {
     let found = installed(api).await?;
     match options.mode {
         Mode::Install if options.crds_only => refuse_crds(&found)?,
         Mode::Install => refuse_others(&found, release)?,
         Mode::Upgrade { downgrade } => require_older(&found, release, downgrade)?,
     }
-    if !found.iter().any(|found| found.distribution == Distribution::Own) && !options.crds_only {
-        for HeldLease { namespace, name, holder_identity, .. } in held_leases(api).await? {
-            printer.warn(format_args!(
-                "{holder_identity} holds the Lease {namespace}/{name}: if kubectl olm run is still running there, stop it"
-            ));
-        }
+    // Controllers of kubectl-olm would wait for the Lease, and those of upstream OLM would write at the same time.
+    if !found.iter().any(|found| found.distribution == Distribution::Own)
+        && !options.crds_only
+        && let Some(lease) = held_leases(api).await?.first()
+    {
+        return Err(held(lease));
     }
     if release.creates_packages_api() {
         require_packages_api(api).await?;
@@ -192,6 +247,11 @@ fn refusal(found: &Installation) -> CliError {
     CliError::new(ErrorKind::Api, format!("OLM is already installed: {}", found.describe()))
 }
 
+/// Returns the error for a cluster without OLM.
+pub(super) fn not_installed() -> CliError {
+    CliError::new(ErrorKind::Api, "OLM is not installed on this cluster").hint("install it: kubectl olm install")
+}
+
 fn refuse_others(found: &[Installation], release: &Release) -> Result<(), CliError> {
     let is_taken_over = found.iter().any(|found| found.stopped);
     let Some(found) = found.iter().find(|found| !is_same(found, release)) else { return Ok(()) };
@@ -228,10 +288,7 @@ fn refuse_crds(found: &[Installation]) -> Result<(), CliError> {
 
 fn require_older(found: &[Installation], release: &Release, downgrade: bool) -> Result<(), CliError> {
     let found = match found {
-        [] => {
-            return Err(CliError::new(ErrorKind::Api, "OLM is not installed on this cluster")
-                .hint("install it: kubectl olm install"));
-        }
+        [] => return Err(not_installed()),
         [found] => found,
         [first, second, ..] => {
             return Err(CliError::new(
@@ -334,18 +391,29 @@ fn resource(target: &ObjectRef) -> String {
     kinds::find(&target.gvk.group, &target.gvk.kind).map_or_else(|| target.gvk.kind.to_lowercase(), Kind::resource)
 }
 
-/// Returns `kind.group/name`, as kubectl prints it.
-pub(super) fn qualified(object: &Value) -> String {
-    let gvk = object::gvk(object);
-    let group = if gvk.group.is_empty() { String::new() } else { format!(".{}", gvk.group) };
-    format!("{}{group}/{}", gvk.kind.to_lowercase(), object::name(object))
+/// Returns what applying an object would do, without a request to write.
+pub(super) async fn foreseen(api: &Api, object: &Value) -> Result<&'static str, CliError> {
+    Ok(match get(api, &ObjectRef::from_object(object)).await? {
+        None => "created",
+        Some(actual) if difference(&actual, object).is_none() => "unchanged",
+        Some(_) => "configured",
+    })
 }
 
-/// Prints the objects of a dry run without a cluster.
-fn print(options: &Options, objects: &[Value], what: &str, printer: &mut Printer) -> Result<Outcome, CliError> {
+/// Prints the objects of a dry run, compared with those of the cluster, if there is one.
+async fn print(
+    api: Option<&Api>,
+    options: &Options,
+    objects: &[Value],
+    printer: &mut Printer,
+) -> Result<Outcome, CliError> {
     match &options.output {
         Output::Table | Output::Wide => {
             for object in objects {
+                let what = match api {
+                    Some(api) => foreseen(api, object).await?,
+                    None => "created",
+                };
                 printer.line(format_args!("{} {what}{}", qualified(object), options.dry_run.note()))?;
             }
         }

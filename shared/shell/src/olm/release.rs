@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::cli::{CliError, ErrorKind};
 use crate::observe::files;
 use crate::tls::install_crypto_provider;
+use crate::version::OLM;
 
 /// Where the releases of upstream OLM are published.
 const RELEASES: &str = "https://github.com/operator-framework/operator-lifecycle-manager/releases/download";
@@ -58,13 +59,24 @@ pub struct ControllerImageFlags {
     pub pull_secrets: Vec<String>,
 }
 
+/// The command that needs an image of the controllers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// `kubectl olm install`
+    Install,
+    /// `kubectl olm upgrade`
+    Upgrade,
+    /// `kubectl olm take-over`
+    TakeOver,
+}
+
 impl ControllerImageFlags {
     /// Returns this project's release with these images, in a namespace.
     ///
     /// # Errors
     /// There is no image.
-    pub(super) fn own(&self, namespace: Option<String>) -> Result<Release, CliError> {
-        let image = self.image.clone().or_else(|| released(IMAGE)).ok_or_else(no_image)?;
+    pub(super) fn own(&self, namespace: Option<String>, purpose: Purpose) -> Result<Release, CliError> {
+        let image = self.image.clone().or_else(|| released(IMAGE)).ok_or_else(|| no_image(purpose))?;
         Ok(distribution::own(env!("CARGO_PKG_VERSION"), Some(&image)).with(&self.changes(namespace)))
     }
 
@@ -81,7 +93,7 @@ impl ReleaseFlags {
     }
 
     /// Reads the release: from files, from the network, or this project's own.
-    pub(super) async fn read(&self, crds_only: bool) -> Result<Release, CliError> {
+    pub(super) async fn read(&self, crds_only: bool, purpose: Purpose) -> Result<Release, CliError> {
         let release = if self.is_upstream() {
             let mut objects = Vec::new();
             for place in self.places()? {
@@ -92,7 +104,7 @@ impl ReleaseFlags {
         } else if crds_only {
             distribution::own(env!("CARGO_PKG_VERSION"), None)
         } else {
-            return self.images.own(self.olm_namespace.clone());
+            return self.images.own(self.olm_namespace.clone(), purpose);
         };
         Ok(release.with(&self.images.changes(self.olm_namespace.clone())))
     }
@@ -125,11 +137,19 @@ fn released(image: Option<&str>) -> Option<String> {
 }
 
 /// Returns the error for this project's controllers without an image.
-fn no_image() -> CliError {
-    CliError::usage("--image is required: this build of kubectl-olm has no published image of the controllers")
-        .hint("build one with krew/image, or specify one that has kubectl-olm-run on its PATH: --image registry.example.com/kubectl-olm:v1")
-        .hint("or install only the CRDs, and run the controllers from outside: kubectl olm install --crds-only && kubectl olm run")
-        .hint("or install a release of upstream OLM: --version v0.28.0")
+fn no_image(purpose: Purpose) -> CliError {
+    let error = CliError::usage("--image is required: this build of kubectl-olm has no published image of the controllers")
+        .hint(concat!(
+            "build one with krew/image, or specify one that has kubectl-olm-run on its PATH: --image registry.example.com/kubectl-olm:v",
+            env!("CARGO_PKG_VERSION")
+        ));
+    match purpose {
+        Purpose::Install => error
+            .hint("or install only the CRDs, and run the controllers from outside: kubectl olm install --crds-only && kubectl olm run")
+            .hint(format!("or install a release of upstream OLM: --version {OLM}")),
+        Purpose::Upgrade => error.hint(format!("or upgrade upstream OLM: --version {OLM}")),
+        Purpose::TakeOver => error.hint("or run the controllers on this machine in place of upstream OLM: kubectl olm run --take-over"),
+    }
 }
 
 fn is_url(place: &str) -> bool {
@@ -186,7 +206,20 @@ async fn fetch(url: &str) -> Result<Vec<u8>, CliError> {
 
 #[cfg(test)]
 mod tests {
-    use super::released;
+    use super::{Purpose, no_image, released};
+
+    #[test]
+    fn each_command_names_what_it_can_do_without_an_image() {
+        for (purpose, alternative) in [
+            (Purpose::Install, "kubectl olm install --crds-only"),
+            (Purpose::Upgrade, "or upgrade upstream OLM: --version v0."),
+            (Purpose::TakeOver, "kubectl olm run --take-over"),
+        ] {
+            let hints = no_image(purpose).hints;
+            assert!(hints[0].ends_with(concat!("kubectl-olm:v", env!("CARGO_PKG_VERSION"))), "{hints:?}");
+            assert!(hints[1].contains(alternative), "{hints:?}");
+        }
+    }
 
     #[test]
     fn a_release_with_an_image_is_its_default() {

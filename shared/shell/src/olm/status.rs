@@ -7,10 +7,10 @@ use olm_core::api::object::{self, ObjectRef};
 use olm_core::distribution::installation::Installation;
 use olm_core::distribution::state::{Health, State, health, state};
 use olm_core::distribution::{Distribution, PACKAGE_SERVER, PACKAGES_API, Release, own};
-use olm_core::listing::listed;
+use olm_core::listing::{CAUSE, clause, listed};
 use serde_json::{Value, json};
 
-use super::release::ReleaseFlags;
+use super::release::{Purpose, ReleaseFlags};
 use crate::blocking::block_on;
 use crate::cli::connect::{Connection, connect};
 use crate::cli::flags::{ClusterFlags, NamespaceFlags, OutputFlags, SourceFlags};
@@ -63,8 +63,12 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     }
     if found.has_crds && is_table {
         printer.line("")?;
-        printer.line("Operators:")?;
-        operators::show(&of_operators(options), &[], &operators?, printer)?;
+        let operators = operators?;
+        printer.line(match &operators.namespace {
+            Some(namespace) => format!("Operators in namespace {namespace}:"),
+            None => "Operators in all namespaces:".to_owned(),
+        })?;
+        operators::show(&of_operators(options), &[], &operators, printer)?;
     } else if !is_table {
         let operators = if found.has_crds { data(&operators?, printer)? } else { Vec::new() };
         options.output.object(printer, &document(&found, operators), || Table::new([]))?;
@@ -95,7 +99,8 @@ type Operators = Result<ClusterState, CliError>;
 
 /// Reads everything, in two rounds of concurrent requests: what is installed, and then the objects of that.
 async fn read(options: &Options) -> Result<(Found, Operators), CliError> {
-    let desired = if options.release.is_upstream() { Some(options.release.read(false).await?) } else { None };
+    let desired =
+        if options.release.is_upstream() { Some(options.release.read(false, Purpose::Install).await?) } else { None };
     let Connection { api, namespace, .. } = connect(&options.cluster).await?;
     let NamespaceFlags { namespace: given, all_namespaces } = &options.namespaces;
     let namespace = (!all_namespaces).then(|| given.clone().unwrap_or(namespace));
@@ -246,20 +251,21 @@ fn print(found: &Found, is_wide: bool, printer: &mut Printer) -> Result<(), CliE
     let shown: Vec<_> = found.objects.iter().filter(|(_, state, _)| is_wide || *state != State::Present).collect();
     if !shown.is_empty() {
         printer.line("")?;
-        printer.data(table(&shown))?;
+        printer.data(table(&shown, is_wide))?;
     }
     if !found.catalogs.is_empty() {
         printer.line("")?;
         printer.line("Catalogs:")?;
-        printer.data(table(&found.catalogs.iter().collect::<Vec<_>>()))?;
+        printer.data(table(&found.catalogs.iter().collect::<Vec<_>>(), is_wide))?;
     }
     Ok(())
 }
 
-fn table(rows: &[&(ObjectRef, State, String)]) -> Table {
+fn table(rows: &[&(ObjectRef, State, String)], is_wide: bool) -> Table {
     let mut table = Table::new(["KIND", "NAMESPACE", "NAME", "STATE", "MESSAGE"]);
     for (target, state, message) in rows {
-        table.row([&target.gvk.kind, &target.namespace, &target.name, state.as_str(), message.as_str()]);
+        let message = if is_wide { message.clone() } else { clause(message, CAUSE) };
+        table.row([&target.gvk.kind, &target.namespace, &target.name, state.as_str(), &message]);
     }
     table
 }

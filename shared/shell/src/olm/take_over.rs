@@ -16,13 +16,14 @@ use olm_core::distribution::installation::Installation;
 use olm_core::distribution::{Distribution, Release, Stage, stage};
 use serde_json::Value;
 
-use super::install::{apply, qualified};
-use super::release::ControllerImageFlags;
+use super::install::{apply, foreseen, not_installed};
+use super::release::{ControllerImageFlags, Purpose};
 use super::transfer::{self, acquire, held};
 use super::wait::{self, End, Waiting};
 use crate::blocking::block_on;
 use crate::cli::connect::connect;
 use crate::cli::flags::{ClusterFlags, DryRun};
+use crate::cli::output::qualified;
 use crate::cli::prompt::confirm;
 use crate::cli::table::age;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer, signal};
@@ -118,7 +119,7 @@ impl Change {
             return Err(preflight::openshift(&upstream.describe()));
         }
         preflight::require_crds(&api).await?;
-        let release = options.images.own(Some(upstream.namespace.clone()))?.only_controllers();
+        let release = options.images.own(Some(upstream.namespace.clone()), Purpose::TakeOver)?.only_controllers();
         let mut missing = Vec::new();
         for target in release.objects.iter().map(ObjectRef::from_object) {
             if get(&api, &target).await?.is_none() {
@@ -152,16 +153,25 @@ impl Change {
     async fn dry_run(&self, options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
         let api = connect(&options.cluster).await?.api;
         let note = options.dry_run.note();
+        // In the order of the transfer.
+        let (workloads, access): (Vec<&Value>, Vec<&Value>) =
+            self.release.objects.iter().partition(|object| stage(object) >= Stage::Workloads);
+        for object in access {
+            printer.line(format_args!(
+                "{} {}{note}",
+                qualified(object),
+                foresee(&api, object, options.dry_run).await?
+            ))?;
+        }
         for deployment in &self.running {
             printer.line(format_args!("{} scaled to zero{note}", qualified(deployment)))?;
         }
-        for object in &self.release.objects {
-            let is_missing = self.missing.contains(&ObjectRef::from_object(object));
-            let mut what = if is_missing { "created" } else { "configured" };
-            if options.dry_run == DryRun::Server {
-                what = apply(&api, object, true).await?.1;
-            }
-            printer.line(format_args!("{} {what}{note}", qualified(object)))?;
+        for object in workloads {
+            printer.line(format_args!(
+                "{} {}{note}",
+                qualified(object),
+                foresee(&api, object, options.dry_run).await?
+            ))?;
         }
         Ok(Outcome::Done)
     }
@@ -337,6 +347,11 @@ impl Change {
     }
 }
 
+/// Returns what applying an object would do: as the server foresees it in its dry run.
+async fn foresee(api: &Api, object: &Value, dry_run: DryRun) -> Result<&'static str, CliError> {
+    if dry_run == DryRun::Server { Ok(apply(api, object, true).await?.1) } else { foreseen(api, object).await }
+}
+
 fn no_upstream(found: &[Installation]) -> CliError {
     match found.first() {
         Some(found) => CliError::new(
@@ -344,8 +359,7 @@ fn no_upstream(found: &[Installation]) -> CliError {
             format!("the cluster has no controllers of upstream OLM, but {}", found.describe()),
         )
         .hint("kubectl olm status shows what is installed"),
-        None => CliError::new(ErrorKind::Api, "OLM is not installed on this cluster")
-            .hint("install it: kubectl olm install"),
+        None => not_installed(),
     }
 }
 

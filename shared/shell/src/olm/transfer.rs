@@ -4,7 +4,7 @@ use kube::api::DeleteParams;
 use olm_core::api::kinds::{self, Kind};
 use olm_core::api::object::ObjectRef;
 
-use super::install::qualified;
+use crate::cli::output::qualified;
 use crate::cli::{CliError, ErrorKind, Printer};
 use crate::cluster::api::Api;
 use crate::cluster::installed::{HeldLease, get, held_leases};

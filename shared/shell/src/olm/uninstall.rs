@@ -72,15 +72,16 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let extent = Extent { user_objects: options.delete_user_objects, keep_crds: options.keep_crds };
     let Some(removal) = block_on(plan(options, extent, printer))? else { return Ok(Outcome::Done) };
     if !removal.users.is_empty() && !options.delete_user_objects {
+        if options.dry_run != DryRun::None {
+            print(&removal, options.dry_run, printer)?;
+        }
         return refuse(&removal, printer);
     }
     if options.dry_run == DryRun::Server {
         block_on(dry_run(options, &removal))?;
     }
     if options.dry_run != DryRun::None {
-        for (_, target) in &removal.deleted {
-            printer.line(format_args!("{} deleted{}", spelled(target), options.dry_run.note()))?;
-        }
+        print(&removal, options.dry_run, printer)?;
         return Ok(Outcome::Done);
     }
     if !options.yes {
@@ -126,6 +127,14 @@ async fn plan(options: &Options, extent: Extent, printer: &mut Printer) -> Resul
         return Ok(None);
     }
     Ok(Some(removal))
+}
+
+/// Prints the plan.
+fn print(removal: &Removal, dry_run: DryRun, printer: &mut Printer) -> Result<(), CliError> {
+    for (_, target) in &removal.deleted {
+        printer.line(format_args!("{} deleted{}", spelled(target), dry_run.note()))?;
+    }
+    printer.flush()
 }
 
 /// Refuses to delete objects of users.
@@ -184,7 +193,7 @@ async fn inventory(api: &Api) -> Result<Inventory, CliError> {
 
 /// Returns `kind.group/name`.
 fn spelled(target: &ObjectRef) -> String {
-    super::install::qualified(&target.to_object())
+    crate::cli::output::qualified(&target.to_object())
 }
 
 /// Submits all deletions as dry run.

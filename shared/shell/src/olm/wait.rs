@@ -19,6 +19,9 @@ use crate::cluster::installed::{get, list};
 /// discovery, whose changes a watch of the objects does not report.
 const INTERVAL: Duration = Duration::from_secs(1);
 
+/// What is awaited first, together.
+const DEFINITIONS: &str = "the CustomResourceDefinitions of OLM";
+
 /// How waiting ended.
 pub(super) enum End {
     /// Everything is ready.
@@ -35,6 +38,23 @@ impl Waiting {
     /// Returns a line for each object that is not ready yet.
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|(name, why)| format!("{name}: {why}"))
+    }
+
+    /// Notes which CRDs are not served yet, and reports only the start: each becomes ready within a second.
+    fn note_definitions(&mut self, unserved: &[&str], printer: &mut Printer) {
+        if unserved.is_empty() {
+            self.0.remove(DEFINITIONS);
+            return;
+        }
+        let why = format!("the API server does not serve {} yet", unserved.join(", "));
+        if self.0.insert(DEFINITIONS.to_owned(), why).is_none() {
+            printer.talk(format_args!("waiting until the API server serves {DEFINITIONS}"));
+        }
+    }
+    /// Returns the first Deployment of the release that is not ready yet.
+    pub(super) fn deployment<'r>(&self, release: &'r Release) -> Option<&'r Value> {
+        let is_noted = |deployment: &&Value| self.0.contains_key(&format!("deployment/{}", object::name(deployment)));
+        release.stage(Stage::Workloads).find(is_noted)
     }
 
     /// Notes the health of an object, and reports a change.
@@ -64,13 +84,15 @@ pub(super) async fn served(
 ) -> Result<End, CliError> {
     let crds: Vec<ObjectRef> = release.stage(Stage::Definitions).map(ObjectRef::from_object).collect();
     loop {
-        let mut are_ready = true;
+        let mut unserved = Vec::new();
         for target in &crds {
             let found = get(api, target).await?.unwrap_or_default();
-            let established = health(&found);
-            are_ready &= established == Health::Healthy;
-            waiting.note(format!("customresourcedefinition/{}", target.name), &established, printer);
+            if health(&found) != Health::Healthy {
+                unserved.push(target.name.as_str());
+            }
         }
+        let mut are_ready = unserved.is_empty();
+        waiting.note_definitions(&unserved, printer);
         // Discovery can lag behind.
         for object in release.stage(Stage::Resources) {
             if !are_ready {
@@ -158,4 +180,34 @@ async fn stuck(api: &Api, deployment: &Value) -> Result<Option<String>, CliError
         }
         PodState::Stuck(_) | PodState::Waiting(_) | PodState::Ready => None,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::streams::Buffer;
+
+    #[test]
+    fn definitions_that_are_not_served_are_reported_in_one_line() {
+        let (out, err) = (Buffer::default(), Buffer::default());
+        let (mut waiting, mut printer) = (Waiting::default(), Printer::to(out, err.clone()));
+        for unserved in [&["a", "b"][..], &["b"], &["b"]] {
+            waiting.note_definitions(unserved, &mut printer);
+        }
+        assert_eq!(err.text(), "waiting until the API server serves the CustomResourceDefinitions of OLM\n");
+        let late: Vec<String> = waiting.lines().collect();
+        assert_eq!(late, ["the CustomResourceDefinitions of OLM: the API server does not serve b yet"]);
+        waiting.note_definitions(&[], &mut printer);
+        assert_eq!(waiting.lines().count(), 0);
+    }
+
+    #[test]
+    fn the_deployment_that_is_not_ready_is_known() {
+        let release = olm_core::distribution::own("1.0.0", Some("example.com/run:1"));
+        let mut waiting = Waiting::default();
+        assert_eq!(waiting.deployment(&release), None);
+        let mut printer = Printer::to(std::io::sink(), std::io::sink());
+        waiting.note("deployment/kubectl-olm-run".to_owned(), &Health::Waiting("0 of 1".to_owned()), &mut printer);
+        assert_eq!(waiting.deployment(&release).map(object::name), Some("kubectl-olm-run"));
+    }
 }

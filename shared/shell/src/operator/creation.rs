@@ -5,15 +5,9 @@ use olm_core::api::object::{self, ObjectRef};
 use serde_json::Value;
 
 use crate::cli::CliError;
+pub(super) use crate::cli::output::qualified as label;
 use crate::cluster::api::Api;
 use crate::cluster::request_error::RequestError;
-
-/// Returns the name of an object as kubectl prints it.
-pub(super) fn label(object: &Value) -> String {
-    let ObjectRef { gvk, name, .. } = ObjectRef::from_object(object);
-    let kind = gvk.kind.to_lowercase();
-    if gvk.group.is_empty() { format!("{kind}/{name}") } else { format!("{kind}.{}/{name}", gvk.group) }
-}
 
 /// Creates an object. One that another client created in the meantime is used if it is a namespace.
 pub(super) async fn send(api: &Api, object: &Value, is_dry_run: bool) -> Result<Value, CliError> {
