@@ -20,7 +20,7 @@ use olm_shell::program::{self, Parsed};
 
 /// The Operator Lifecycle Manager (OLM) as kubectl plugins.
 ///
-/// The commands install, upgrade, uninstall, status, take-over, hand-back, version and completion are built in. Every other command is a
+/// The commands install, status, upgrade, uninstall, take-over, hand-back, version and completion are built in. Every other command is a
 /// separate plugin, an executable beside this one or on PATH.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-olm", version, disable_help_subcommand = true, after_help = MORE)]
@@ -34,12 +34,15 @@ const MORE: &str = "Use \"{cmd} COMMAND --help\" for more information about a co
 #[derive(Debug, Subcommand)]
 enum Command {
     Install(Box<install::Arguments>),
-    HandBack(Box<transfer::HandBack>),
     Status(Box<status::Arguments>),
-    TakeOver(Box<transfer::TakeOver>),
-    Uninstall(Box<uninstall::Arguments>),
     Upgrade(Box<install::Upgrade>),
+    Uninstall(Box<uninstall::Arguments>),
+    TakeOver(Box<transfer::TakeOver>),
+    HandBack(Box<transfer::HandBack>),
+    // After the plugins.
+    #[command(display_order = 900)]
     Version(Box<version::Arguments>),
+    #[command(display_order = 901)]
     Completion(completion::Arguments),
     #[command(external_subcommand)]
     Plugin(Vec<OsString>),

@@ -9,14 +9,14 @@ use std::process::ExitCode;
 use olm_shell::cli::{CliError, name};
 use olm_shell::completion::PREFIX;
 
-/// The plugins of this release, and their descriptions in the help.
+/// The plugins of this release, and their descriptions in the help, those for everyday use first.
 const KNOWN: [(&str, &str); 6] = [
-    ("bundle", "Create, validate, build, push and unpack bundles"),
+    ("operator", "Install, upgrade, uninstall and show operators"),
     ("catalog", "List, validate, compare, serve and edit operator catalogs"),
     ("install-plan", "List, explain, approve and wait for InstallPlans"),
-    ("operator", "Install, upgrade, uninstall and show operators"),
     ("operatorgroup", "Check, compare, generate, create and delete OperatorGroups"),
     ("run", "Run OLM's controllers on a cluster, as a read-only audit, or as a simulation on files"),
+    ("bundle", "Create, validate, build, push and unpack bundles"),
 ];
 
 /// The largest edit distance at which another command is suggested for an unknown one.
