@@ -10,19 +10,19 @@
 //! [`finality`] decides when a state cannot end without a user's action.
 //!
 //! A ClusterServiceVersion without a Subscription is an operator, too: it is not updated. Copies are not operators.
-//! `workload` judges Deployments and Pods; [`needed`] returns the parts of objects that a list has to keep.
+//! `workload` judges Deployments and Pods; [`trimmed`] returns the parts of objects that a list has to keep.
 
 pub mod finality;
-mod needed;
 #[cfg(test)]
 mod tests;
+mod trim;
 pub mod workload;
 
 use std::collections::BTreeSet;
 
-pub use needed::needed;
 use serde::Serialize;
 use serde_json::Value;
+pub use trim::trimmed;
 
 use crate::api::catalog_source::CatalogSource;
 use crate::api::cluster_service_version::{Csv, Phase, Requirement, RequirementStatus};

@@ -55,7 +55,7 @@ impl Case {
         let settings = Settings::default();
         let scope = Scope { settings: &settings, knows_groups: true, knows_catalogs: true };
         let found = operators(&Reader::new(&world(&objects)), scope, None);
-        let reduced: Vec<Value> = objects.into_iter().map(needed).collect();
+        let reduced: Vec<Value> = objects.into_iter().map(trimmed).collect();
         assert_eq!(
             operators(&Reader::new(&world(&reduced)), scope, None),
             found,

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   request --> pool: is there a connection? --yes--> a stream of it
-//!                 no --> OneByOne: connects; other requests wait, and get a stream of the new connection from the pool
+//!                 no --> SerialConnector: connects; other requests wait, and get a stream of the new connection from the pool
 //!                           the server does not know HTTP/2: they connect, too, as kube::Client does
 //! ```
 
@@ -56,8 +56,10 @@ pub(crate) fn client(config: kube::Config) -> Result<kube::Client, kube::Error> 
         let name = name.map_err(|error| kube::Error::Service(format!("invalid TLS server name: {error}").into()))?;
         tls = tls.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
-    let connector =
-        OneByOne::new(tls.enable_all_versions().wrap_connector(tcp), config.connect_timeout.unwrap_or(Duration::MAX));
+    let connector = SerialConnector::new(
+        tls.enable_all_versions().wrap_connector(tcp),
+        config.connect_timeout.unwrap_or(Duration::MAX),
+    );
     let http = Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .http2_keep_alive_interval(IDLE)
@@ -76,34 +78,34 @@ pub(crate) fn client(config: kube::Config) -> Result<kube::Client, kube::Error> 
     Ok(kube::Client::new(service, config.default_namespace))
 }
 
-/// What the server speaks.
+/// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Spoken {
-    /// HTTP/2.
-    Shared,
-    /// Only HTTP/1.1, or nothing: it did not accept the connection.
-    Separate,
+enum Protocol {
+    /// Requests share a connection.
+    Http2,
+    /// Each concurrent request needs a connection. This is also assumed of a server that accepted none.
+    Http1,
 }
 
 /// Connects one by one, as long as it is unknown whether a connection can be shared.
 #[derive(Clone)]
-struct OneByOne<C> {
+struct SerialConnector<C> {
     connector: C,
     /// The limit of a connection, including the time to wait for another one.
     limit: Duration,
     /// Locked while a request connects that others wait for.
-    last: Arc<Mutex<Option<Spoken>>>,
+    protocol: Arc<Mutex<Option<Protocol>>>,
 }
 
-impl<C> OneByOne<C> {
+impl<C> SerialConnector<C> {
     fn new(connector: C, limit: Duration) -> Self {
-        Self { connector, limit, last: Arc::default() }
+        Self { connector, limit, protocol: Arc::default() }
     }
 }
 
 type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
-impl Service<Uri> for OneByOne<HttpsConnector<HttpConnector>> {
+impl Service<Uri> for SerialConnector<HttpsConnector<HttpConnector>> {
     type Response = Stream;
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Stream, BoxError>> + Send>>;
@@ -113,39 +115,39 @@ impl Service<Uri> for OneByOne<HttpsConnector<HttpConnector>> {
     }
 
     fn call(&mut self, to: Uri) -> Self::Future {
-        let (connecting, last, limit) = (self.connector.call(to), self.last.clone(), self.limit);
+        let (connecting, protocol, limit) = (self.connector.call(to), self.protocol.clone(), self.limit);
         Box::pin(async move {
-            let connected = tokio::time::timeout(limit, alone(connecting, &last)).await;
+            let connected = tokio::time::timeout(limit, connect_serially(connecting, &protocol)).await;
             connected.map_err(|_| BoxError::from(io::Error::from(io::ErrorKind::TimedOut)))?
         })
     }
 }
 
-/// Connects when no other request does.
-async fn alone(
+/// Connects while no other request does, unless the server is known to need a connection for each.
+async fn connect_serially(
     connecting: impl Future<Output = Result<Stream, BoxError>>,
-    last: &Mutex<Option<Spoken>>,
+    protocol: &Mutex<Option<Protocol>>,
 ) -> Result<Stream, BoxError> {
-    let mut known = match last.try_lock() {
+    let mut known = match protocol.try_lock() {
         Ok(known) => known,
         Err(_) => {
-            let known = last.lock().await;
-            if *known == Some(Spoken::Shared) {
+            let known = protocol.lock().await;
+            if *known == Some(Protocol::Http2) {
                 drop(known);
                 tokio::time::sleep(HAND_OVER).await;
-                last.lock().await
+                protocol.lock().await
             } else {
                 known
             }
         }
     };
-    if *known == Some(Spoken::Separate) {
+    if *known == Some(Protocol::Http1) {
         drop(known);
         return connecting.await;
     }
     let connected = connecting.await;
-    let is_shared = connected.as_ref().is_ok_and(|stream| stream.connected().is_negotiated_h2());
-    *known = Some(if is_shared { Spoken::Shared } else { Spoken::Separate });
+    let is_http2 = connected.as_ref().is_ok_and(|stream| stream.connected().is_negotiated_h2());
+    *known = Some(if is_http2 { Protocol::Http2 } else { Protocol::Http1 });
     connected
 }
 
@@ -184,12 +186,12 @@ mod tests {
                 tokio::spawn(async move {
                     let stream = acceptor.accept(stream).await.unwrap();
                     counter.fetch_add(1, Ordering::SeqCst);
-                    let is_shared = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
                     let echo = service_fn(|request: Request<Incoming>| async move {
                         Ok::<_, Infallible>(Response::new(request.uri().path().to_owned()))
                     });
                     let stream = TokioIo::new(stream);
-                    if is_shared {
+                    if is_http2 {
                         http2::Builder::new(TokioExecutor::new()).serve_connection(stream, echo).await.ok();
                     } else {
                         http1::Builder::new().serve_connection(stream, echo).await.ok();

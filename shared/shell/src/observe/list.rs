@@ -126,7 +126,7 @@ pub(crate) async fn reduced(
 /// Returns what is kept of each object, if not the whole of it. A list may have many objects, of which these scopes need a part.
 fn reduction(scope: ReadScope) -> Option<Reduce> {
     match scope {
-        ReadScope::Operators => Some(|object| Some(health::needed(object))),
+        ReadScope::Operators => Some(|object| Some(health::trimmed(object))),
         _ if scope.is_wide() => Some(|object| Some(needed(object))),
         _ => None,
     }

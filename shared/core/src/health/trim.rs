@@ -8,7 +8,7 @@ use crate::api::object;
 use crate::world::{GroupKind, kind};
 
 /// Returns the parts of an object from which [`operators`](super::operators) derives the state of operators, and its identity and labels.
-pub fn needed(mut object: Value) -> Value {
+pub fn trimmed(mut object: Value) -> Value {
     let gk = GroupKind::kept_as(&object);
     object::map_mut(&mut object, &["metadata"]).remove("managedFields");
     if gk == kind::CLUSTER_SERVICE_VERSION {
@@ -48,7 +48,7 @@ mod tests {
             "spec": { "version": "1.0.0" },
             "status": { "phase": "Succeeded" },
         });
-        assert_eq!(needed(csv), expected);
+        assert_eq!(trimmed(csv), expected);
         let step = |kind: &str, manifest: Value| {
             let group = if kind == "Role" { "rbac.authorization.k8s.io" } else { "operators.coreos.com" };
             let resource = json!({ "group": group, "version": "v1alpha1", "kind": kind, "name": "rose" });
@@ -65,9 +65,9 @@ mod tests {
                 "metadata": { "name": "install-a", "namespace": "garden" }, "status": { "plan": steps },
             })
         };
-        assert_eq!(needed(plan(json!("{}"))), plan(Value::Null));
+        assert_eq!(trimmed(plan(json!("{}"))), plan(Value::Null));
         let other =
             json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" }, "data": { "b": "c" } });
-        assert_eq!(needed(other.clone()), other);
+        assert_eq!(trimmed(other.clone()), other);
     }
 }
