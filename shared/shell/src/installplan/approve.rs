@@ -69,10 +69,12 @@ pub struct Options {
 /// A plan that may be approved, as it was read.
 struct Candidate {
     target: ObjectRef,
-    uid: String,
-    resource_version: String,
+    plan: Value,
     explanation: Explanation,
 }
+
+/// How often an approval is sent again because only the metadata of the plan has changed, to which controllers add labels and owners.
+const ATTEMPTS: usize = 5;
 
 /// The result for one plan.
 enum Approval {
@@ -299,12 +301,7 @@ async fn examine(
     if let Some(refusal) = terms.refusal(&summary, &explanation).map_err(Approval::Failed)? {
         return Err(Approval::Refused(refusal));
     }
-    Ok(Candidate {
-        target: target.clone(),
-        uid: object::uid(&plan).to_owned(),
-        resource_version: object::resource_version(&plan).to_owned(),
-        explanation,
-    })
+    Ok(Candidate { target: target.clone(), plan, explanation })
 }
 
 fn plan_in(cluster: &ClusterState, target: &ObjectRef) -> Option<Value> {
@@ -330,7 +327,7 @@ async fn is_same(
     printer: &mut Printer,
 ) -> bool {
     let now = plan_in(cluster, &candidate.target);
-    if now.is_none_or(|plan| object::resource_version(&plan) != candidate.resource_version) {
+    if !now.is_some_and(|plan| is_unchanged(&candidate.plan, &plan)) {
         return false;
     }
     let explanation = explained(cluster, &candidate.target, images, explain::DryRun::None, printer).await;
@@ -349,8 +346,13 @@ fn question(candidates: &[Candidate]) -> String {
 }
 
 /// Approves one plan, at the resourceVersion that was read.
+/// Returns whether two versions of a plan differ at most in metadata.
+fn is_unchanged(before: &Value, now: &Value) -> bool {
+    object::uid(before) == object::uid(now) && ["spec", "status"].iter().all(|part| before.get(part) == now.get(part))
+}
+
 async fn give(api: &Api, candidate: &Candidate, who: Option<&str>, dry_run: DryRun) -> Approval {
-    let Candidate { target, uid, resource_version, explanation } = candidate;
+    let Candidate { target, plan, explanation } = candidate;
     let mut annotations = json!({ APPROVED_AT: object::time(Timestamp::now()), APPROVED_HASH: explanation.hash });
     if let Some(who) = who {
         annotations[APPROVED_BY] = who.into();
@@ -363,28 +365,33 @@ async fn give(api: &Api, candidate: &Candidate, who: Option<&str>, dry_run: DryR
     if !contents.is_empty() {
         annotations[APPROVED_CONTENT] = json!(contents).to_string().into();
     }
-    let patch = json!({
-        "metadata": { "uid": uid, "resourceVersion": resource_version, "annotations": annotations },
-        "spec": { "approved": true },
-    });
-    let answer = match dry_run {
-        DryRun::Client => return Approval::Approved,
-        DryRun::Server => api.dry_run_merge(target, &patch).await,
-        DryRun::None => api.merge(target, &patch).await,
-    };
-    match answer {
-        Ok(_) => Approval::Approved,
-        Err(refusal) if refusal.is_conflict() => match api.get(target).await {
-            Ok(Some(plan)) if InstallPlan::new(&plan).spec_approved() => {
-                Approval::Already(format!("was approved already{}", by_whom(&plan)))
-            }
-            _ => Approval::Refused(changed()),
-        },
-        Err(refusal) if refusal.is_not_found() => {
-            Approval::Failed(lookup::not_found("InstallPlan", &target.name, &target.namespace))
+    let mut version = object::resource_version(plan).to_owned();
+    for _ in 0..ATTEMPTS {
+        let patch = json!({
+            "metadata": { "uid": object::uid(plan), "resourceVersion": version, "annotations": annotations },
+            "spec": { "approved": true },
+        });
+        let answer = match dry_run {
+            DryRun::Client => return Approval::Approved,
+            DryRun::Server => api.dry_run_merge(target, &patch).await,
+            DryRun::None => api.merge(target, &patch).await,
+        };
+        let Err(refusal) = answer else { return Approval::Approved };
+        if refusal.is_not_found() {
+            return Approval::Failed(lookup::not_found("InstallPlan", &target.name, &target.namespace));
         }
-        Err(refusal) => Approval::Failed(lookup::refused(&refusal, "patch", "installplans", &target.namespace)),
+        if !refusal.is_conflict() {
+            return Approval::Failed(lookup::refused(&refusal, "patch", "installplans", &target.namespace));
+        }
+        match api.get(target).await {
+            Ok(Some(now)) if InstallPlan::new(&now).spec_approved() => {
+                return Approval::Already(format!("was approved already{}", by_whom(&now)));
+            }
+            Ok(Some(now)) if is_unchanged(plan, &now) => object::resource_version(&now).clone_into(&mut version),
+            _ => break,
+        }
     }
+    Approval::Refused(changed())
 }
 
 /// Returns ` by jane at 2026-…`, as far as the annotations of the plan contain it.
@@ -472,20 +479,22 @@ mod tests {
     use super::*;
     use crate::cluster::api::Resource;
 
-    /// Returns an API server that responds to PATCH with a code and to GET with the plan, and the requests that it receives.
-    async fn server(code: u16, plan: Value) -> (Api, Arc<Mutex<Vec<String>>>) {
+    /// Returns an API server with a plan, and the requests that it receives. As Kubernetes it refuses to change another version.
+    async fn server(plan: Value) -> (Api, Arc<Mutex<Vec<String>>>) {
         let sent = Arc::new(Mutex::new(Vec::new()));
         let log = sent.clone();
         let service = tower::service_fn(move |request: http::Request<Body>| {
             let (log, plan) = (log.clone(), plan.clone());
             async move {
                 let is_patch = request.method() == http::Method::PATCH;
-                let body = request.into_body().collect_bytes().await.unwrap();
-                log.lock().unwrap().push(String::from_utf8(body.to_vec()).unwrap());
-                let (status, answer) = if is_patch && code != 200 {
+                let body = String::from_utf8(request.into_body().collect_bytes().await.unwrap().to_vec()).unwrap();
+                let version = format!("\"resourceVersion\":\"{}\"", object::resource_version(&plan));
+                let is_conflict = is_patch && !body.contains(&version);
+                log.lock().unwrap().push(body);
+                let (status, answer) = if is_conflict {
                     (
-                        code,
-                        json!({"kind": "Status", "status": "Failure", "code": code, "reason": "Conflict", "message": "no"}),
+                        409,
+                        json!({"kind": "Status", "status": "Failure", "code": 409, "reason": "Conflict", "message": "no"}),
                     )
                 } else {
                     (200, plan)
@@ -498,19 +507,18 @@ mod tests {
         (api, sent)
     }
 
-    async fn given(code: u16, approved: bool) -> (Approval, Vec<String>) {
+    /// Approves version 7 of a plan, which was changed since then. Returns the result and the requests.
+    async fn given(change: impl FnOnce(&mut Value)) -> (Approval, Vec<String>) {
         let plan = json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
-            "metadata": {"name": "a", "namespace": "garden", "annotations": {APPROVED_BY: "joe"}},
-            "spec": {"approved": approved},
+            "metadata": {"name": "a", "namespace": "garden", "uid": "u", "resourceVersion": "7"},
+            "spec": {"approved": false}, "status": {"phase": "RequiresApproval"},
         });
-        let (api, sent) = server(code, plan).await;
-        let candidate = Candidate {
-            target: plan_ref("garden", "a"),
-            uid: "u".to_owned(),
-            resource_version: "7".to_owned(),
-            explanation: Explanation { hash: "sha256:0".to_owned(), ..Explanation::default() },
-        };
+        let mut now = plan.clone();
+        change(&mut now);
+        let (api, sent) = server(now).await;
+        let explanation = Explanation { hash: "sha256:0".to_owned(), ..Explanation::default() };
+        let candidate = Candidate { target: plan_ref("garden", "a"), plan, explanation };
         let approval = give(&api, &candidate, Some("jane"), DryRun::None).await;
         let sent = sent.lock().unwrap().clone();
         (approval, sent)
@@ -518,7 +526,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_plan_is_approved_at_the_version_that_was_read() {
-        let (approval, sent) = given(200, true).await;
+        let (approval, sent) = given(|_| {}).await;
         assert!(matches!(approval, Approval::Approved));
         let patch: Value = serde_json::from_str(&sent[0]).unwrap();
         let metadata = &patch["metadata"];
@@ -530,9 +538,37 @@ mod tests {
 
     #[tokio::test]
     async fn a_changed_plan_is_not_approved_unless_another_user_approved_it() {
-        let (approval, sent) = given(409, false).await;
+        let (approval, sent) = given(|plan| {
+            plan["metadata"]["resourceVersion"] = "8".into();
+            plan["status"]["plan"] = json!([{ "resolving": "thorn.v1" }]);
+        })
+        .await;
         assert!(matches!(approval, Approval::Refused(_)));
         assert_eq!(sent.len(), 2, "{sent:?}");
-        assert!(matches!(given(409, true).await.0, Approval::Already(how) if how == "was approved already by joe"));
+        let (approval, _) = given(|plan| {
+            plan["metadata"]["resourceVersion"] = "8".into();
+            plan["metadata"]["annotations"] = json!({APPROVED_BY: "joe"});
+            plan["spec"]["approved"] = true.into();
+        })
+        .await;
+        assert!(matches!(approval, Approval::Already(how) if how == "was approved already by joe"));
+    }
+
+    #[tokio::test]
+    async fn a_plan_to_which_a_controller_added_metadata_is_approved() {
+        let (approval, sent) = given(|plan| {
+            plan["metadata"]["resourceVersion"] = "8".into();
+            plan["metadata"]["labels"] = json!({"operators.coreos.com/rose.garden": ""});
+        })
+        .await;
+        assert!(matches!(approval, Approval::Approved));
+        assert_eq!(sent.len(), 3, "{sent:?}");
+        assert!(sent[2].contains("\"resourceVersion\":\"8\""), "{sent:?}");
+        let (approval, _) = given(|plan| {
+            plan["metadata"]["resourceVersion"] = "8".into();
+            plan["metadata"]["uid"] = "another".into();
+        })
+        .await;
+        assert!(matches!(approval, Approval::Refused(_)));
     }
 }
