@@ -370,7 +370,7 @@ fn tenants_neither_prevent_a_transfer_nor_get_their_objects_changed() {
     let (_, _, talk) = cluster.status(ReleaseFlags::default(), "");
     assert!(
         talk.contains(
-            "these write at the same time: kubectl-olm v0.1.0 in namespace olm and upstream OLM v0.1.0 in namespace olm"
+            "the controllers of kubectl-olm are paused while upstream OLM v0.1.0 in namespace olm is running"
         ),
         "{talk}"
     );

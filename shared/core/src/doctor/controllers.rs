@@ -81,7 +81,7 @@ fn lease_besides(deployments: &[Value], installed: &[Installation], lease: &Valu
         return None;
     }
     let message = format!(
-        "{} holds it while {} runs: if that process still runs, they compete",
+        "{} holds it while {} runs: kubectl olm run pauses until that is stopped, if it may list Deployments",
         holder(lease),
         upstream.describe()
     );

@@ -220,8 +220,11 @@ fn print(found: &Found, is_wide: bool, printer: &mut Printer) -> Result<(), CliE
     for line in summary(found) {
         printer.line(line)?;
     }
-    let running: Vec<String> =
-        found.installations.iter().filter(|found| !found.stopped).map(Installation::describe).collect();
+    let running: Vec<&Installation> = found.installations.iter().filter(|found| !found.stopped).collect();
+    let (upstream, own): (Vec<&Installation>, Vec<&Installation>) =
+        running.iter().copied().partition(|found| found.distribution == Distribution::Upstream);
+    let is_own_active = !own.is_empty() || !found.leases.is_empty();
+    let describe = |found: &[&Installation]| found.iter().map(|found| found.describe()).collect::<Vec<_>>();
     match &running[..] {
         [] if found.leases.is_empty() => {
             let next = match (found.installations.is_empty(), found.has_crds) {
@@ -233,8 +236,13 @@ fn print(found: &Found, is_wide: bool, printer: &mut Printer) -> Result<(), CliE
             };
             printer.talk(format_args!("no controllers are running: {next}"));
         }
-        [_, _, ..] => {
-            printer.warn(format_args!("these write at the same time: {}", listed(&running)));
+        _ if upstream.len() > 1 || own.len() > 1 => {
+            printer.warn(format_args!("these write at the same time: {}", listed(&describe(&running))));
+            printer.talk("hint: remove all but one");
+        }
+        _ if !upstream.is_empty() && is_own_active => {
+            let upstream = listed(&describe(&upstream));
+            printer.warn(format_args!("the controllers of kubectl-olm are paused while {upstream} is running"));
             printer.talk("hint: stop one of them: kubectl olm take-over, or kubectl olm hand-back");
         }
         _ => {}
