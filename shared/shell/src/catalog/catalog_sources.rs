@@ -132,15 +132,23 @@ struct Lister<'a> {
 
 impl Lister<'_> {
     async fn once(&self, printer: &mut Printer) -> Result<Outcome, CliError> {
-        let sources = self.read_sources(printer).await?;
         let Options { names, list, .. } = self.options;
+        let holder = async { if list.wants_table() { held_outside(&self.api).await } else { None } };
+        let (sources, holder) = futures::join!(self.read_sources(printer), holder);
+        let sources = sources?;
+        // Controllers outside of the cluster can have catalogs that are not listed.
+        let hint = |printer: &mut Printer| {
+            if let Some(lease) = &holder {
+                printer.talk(format_args!("hint: {}", lease.directories_hint()));
+            }
+        };
         let listing = self.listing(&sources).arranged(list)?;
         if listing.entries.is_empty() && names.is_empty() && list.wants_table() {
             printer.talk(match self.place.as_str() {
                 "" => "No CatalogSources found".to_owned(),
                 namespace => format!("No CatalogSources found in {namespace} namespace; -A lists all namespaces"),
             });
-            self.hint_at_directories(printer).await;
+            hint(printer);
             return Ok(Outcome::Done);
         }
         let uncounted = sources.values().filter_map(|(_, count)| count.as_ref()?.as_ref().err());
@@ -148,22 +156,13 @@ impl Lister<'_> {
         if !listing.entries.is_empty() || !list.wants_table() {
             listing.print(list, printer)?;
         }
-        if list.wants_table() {
-            self.hint_at_directories(printer).await;
-        }
+        hint(printer);
         let missing = names.iter().filter(|name| !sources.keys().any(|(_, known)| known == *name));
         let missing: Vec<CliError> = missing.map(|name| self.missing(name)).collect();
         for error in &missing {
             printer.error(error);
         }
         Ok(if missing.is_empty() { Outcome::Done } else { Outcome::Negative })
-    }
-
-    /// Reports that controllers outside of the cluster can have catalogs that are not listed.
-    async fn hint_at_directories(&self, printer: &mut Printer) {
-        if let Some(lease) = held_outside(&self.api).await {
-            printer.talk(format_args!("hint: {}", lease.directories_hint()));
-        }
     }
 
     fn missing(&self, name: &str) -> CliError {
@@ -394,7 +393,8 @@ mod tests {
         assert_eq!(listed.unwrap(), Outcome::Done);
         let olm = "/apis/operators.coreos.com/v1alpha1/namespaces/olm/catalogsources";
         let content = ["a", "b"].map(|name| format!("/api/v1/namespaces/olm/configmaps/{name}"));
-        assert_eq!(rounds, [vec![olm.to_owned()], content.to_vec()]);
+        let leases = "/apis/coordination.k8s.io/v1/namespaces/olm/leases";
+        assert_eq!(rounds, [vec![leases.to_owned(), olm.to_owned()], content.to_vec()]);
         assert!(out.text().contains("a      1 "), "{}", out.text());
     }
 }
