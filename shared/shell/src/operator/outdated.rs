@@ -3,21 +3,23 @@
 //! *Guarantees*: nothing is written. Catalogs are read once. The answer on safety is about the next plan: later ones depend on
 //! the state that it leaves.
 
+use std::collections::BTreeMap;
+
 use olm_core::explain::VerdictResult;
 use olm_core::health::Operator;
 use serde_json::json;
 
 use super::lookup;
-use super::path::{Path, path, version_of};
+use super::path::{Path, is_newest, path, version_of};
 use crate::blocking::block_on;
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::list::{Column, Entry, ListFlags, Listing};
 use crate::cli::output::API_VERSION;
-use crate::cli::source::warn_of_gaps;
+use crate::cli::source::{read_catalogs, warn_of_gaps};
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::image;
 use crate::installplan::policy::Terms;
-use crate::observe::ReadScope;
+use crate::observe::{ClusterState, ReadScope};
 
 /// Which operators to check, and what is acceptable.
 #[derive(Clone, Debug)]
@@ -57,8 +59,8 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         let mut state = options.source.read(&options.namespaces, &[], ReadScope::Planning, printer).await?;
         let is_one = state.namespace.is_some();
         let (mut entries, mut unknown) = (Vec::new(), 0);
-        for operator in lookup::operators(&state)?.iter().filter(|operator| operator.subscribed) {
-            let path = match path(&mut state, operator, &options.images, printer).await {
+        for operator in outdated(&mut state, &options.images, printer).await? {
+            let path = match path(&mut state, &operator, &options.images, printer).await {
                 Ok(path) if path.hops.is_empty() => {
                     let verdict = &path.explanation.verdict;
                     if verdict.result == VerdictResult::Unknown {
@@ -79,7 +81,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
                 }
             };
             let refusal = terms.refusal_in_advance(&path.explanation)?.map(|refusal| refusal.why);
-            entries.push(entry(operator, &path, refusal, !options.terms.policies.is_empty(), is_one));
+            entries.push(entry(&operator, &path, refusal, !options.terms.policies.is_empty(), is_one));
         }
         warn_of_gaps(&state, printer);
         let columns = COLUMNS.into_iter().filter(|column| !is_one || *column != NAMESPACE);
@@ -96,6 +98,26 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         }
         Ok(if unknown == 0 { Outcome::Done } else { Outcome::Negative })
     })
+}
+
+/// Returns the operators with a Subscription that may have an upgrade: those of a namespace, unless each of them runs the newest version.
+async fn outdated(
+    state: &mut ClusterState,
+    images: &image::Options,
+    printer: &Printer,
+) -> Result<Vec<Operator>, CliError> {
+    let mut namespaces: BTreeMap<String, Vec<Operator>> = BTreeMap::new();
+    for operator in lookup::operators(state)?.into_iter().filter(|operator| operator.subscribed) {
+        namespaces.entry(operator.namespace.clone()).or_default().push(operator);
+    }
+    let mut found = Vec::new();
+    for (namespace, operators) in namespaces {
+        read_catalogs(state, &namespace, images, printer).await;
+        if !operators.iter().all(|operator| is_newest(state, operator)) {
+            found.extend(operators);
+        }
+    }
+    Ok(found)
 }
 
 /// Returns an operator as a row, and as data. `refusal` is why its next plan does not meet the conditions.

@@ -1,8 +1,10 @@
 //! The path of an upgrade: the InstallPlans up to the newest version, each after the one before.
 
 use olm_core::api::subscription::Subscription;
+use olm_core::catalog::channel::Point;
+use olm_core::catalog::graph;
 use olm_core::explain::{Explanation, Subject};
-use olm_core::health::Operator;
+use olm_core::health::{Health, Operator};
 use olm_core::version::{self, Range, Version};
 use olm_core::world::{Reader, kind};
 
@@ -44,6 +46,20 @@ pub(super) fn version_of(operator: &Operator) -> String {
     let text =
         installed.map(|installed| if installed.version.is_empty() { &installed.csv } else { &installed.version });
     text.cloned().unwrap_or_else(|| "not installed".to_owned())
+}
+
+/// Returns whether an operator certainly has no upgrade of its own, according to catalogs that were read. A simulation of the cluster is then
+/// unnecessary, unless another operator of the namespace has one: OLM resolves them together.
+pub(super) fn is_newest(state: &ClusterState, operator: &Operator) -> bool {
+    let Some(installed) = &operator.installed else { return false };
+    let catalogs = explain::catalogs(state, &operator.namespace);
+    let source = operator.catalog.split_once('/').map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
+    let package = source.and_then(|source| catalogs.get(&source)?.package(&operator.package));
+    let version = version::parse(&installed.version).ok();
+    let installed = Point { name: &installed.csv, version: version.as_ref() };
+    operator.health == Health::Healthy
+        && operator.next.is_none()
+        && package.is_some_and(|package| graph::is_newest(package, &operator.channel, installed))
 }
 
 /// Computes the plans of the upgrade of an operator with a Subscription.

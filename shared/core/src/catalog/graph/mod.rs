@@ -34,7 +34,7 @@ pub use text::Text;
 pub(super) use tests::channel as tests_channel;
 
 use super::channel::{self, OrderError, Point, Update};
-use super::{Channel, Entry};
+use super::{Channel, Entry, Package};
 use crate::version::{self, Range};
 
 /// The update graph of one channel.
@@ -114,6 +114,15 @@ impl fmt::Display for End {
             Self::Circle { at } => write!(f, "the updates form a cycle that returns to {at}"),
         }
     }
+}
+
+/// Returns whether a version is certainly the newest one of a channel, by default of the default channel: it is the head, and has no update.
+pub fn is_newest(package: &Package, channel: &str, installed: Point<'_>) -> bool {
+    let channel = if channel.is_empty() { &package.default_channel } else { channel };
+    package.channel(channel).is_some_and(|channel| {
+        let graph = Graph::new(channel);
+        graph.problem().is_none() && graph.head() == installed.name && graph.next(installed).is_none()
+    })
 }
 
 impl<'a> Graph<'a> {

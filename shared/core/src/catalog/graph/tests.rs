@@ -62,6 +62,28 @@ fn updates_lead_to_the_entry_nearest_to_the_head() {
 }
 
 #[test]
+fn only_the_head_without_an_update_is_certainly_the_newest() {
+    let covered: [Row; 2] = [("rose.v2.0.0", "rose.v1.0.0", &[], ""), ("rose.v1.0.0", "", &[], ">=1.0.0 <=2.0.0")];
+    let two_heads: [Row; 2] = [("rose.v2.0.0", "", &[], ""), ("rose.v1.0.0", "", &[], "")];
+    let channels = vec![channel("covered", &covered), channel("stable", &GARDEN), channel("two-heads", &two_heads)];
+    let package = Package { default_channel: "stable".to_owned(), channels, ..Package::default() };
+    for (channel, installed, expected) in [
+        ("stable", "rose.v2.0.0", true),
+        ("", "rose.v2.0.0", true),
+        ("stable", "rose.v1.2.1", false),
+        ("stable", "rose.v1.0.1", false),
+        ("stable", "rose.v3.0.0", false),
+        ("covered", "rose.v2.0.0", false),
+        ("two-heads", "rose.v2.0.0", false),
+        ("none", "rose.v2.0.0", false),
+    ] {
+        let (name, version) = at(installed);
+        let installed = Point { name: &name, version: version.as_ref() };
+        assert_eq!(is_newest(&package, channel, installed), expected, "{channel} {name}");
+    }
+}
+
+#[test]
 fn stranded_versions_have_a_reason() {
     let channel = channel("stable", &GARDEN);
     let graph = Graph::new(&channel);
