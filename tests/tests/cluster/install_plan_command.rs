@@ -338,7 +338,9 @@ fn plans_are_listed_explained_approved_and_awaited() {
         assert!(question.starts_with("Approve InstallPlan install-"), "{question}");
         let mut kubectl = std::process::Command::new(&tool);
         let kubectl = kubectl.arg("--kubeconfig").arg(&kubeconfig);
-        kubectl.args(["annotate", "installplan", &plan, "-n", NAMESPACE, "seen=yes"]).output().unwrap().status.success()
+        let change = r#"{"spec": {"source": "another"}}"#;
+        kubectl.args(["patch", "installplan", &plan, "-n", NAMESPACE, "--type=merge", "-p", change]);
+        kubectl.output().unwrap().status.success()
     };
     let (out, err) = (Buffer::default(), Buffer::default());
     let mut printer = Printer::to(out.clone(), err.clone()).answered_by(touch);
